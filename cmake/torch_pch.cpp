@@ -1,0 +1,1 @@
+// The one source of the object library that owns the precompiled header.
