@@ -58,6 +58,8 @@ function(yolohpc_use_torch_pch target)
       "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/torch_pch.hpp>")
   endif()
   target_precompile_headers(${target} REUSE_FROM yolohpc_torch_pch)
+  # Programs are compiled with -fPIE; GCC takes the header only where the option is the same.
+  target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
 
 function(yolohpc_add_program name)
