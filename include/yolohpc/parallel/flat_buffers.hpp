@@ -3,6 +3,7 @@
 // Letters: F elements of a flat buffer, padding included; P trainable parameters.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -120,6 +121,7 @@ class FlatBuffers {
   std::vector<FlatRange> buckets_;
   std::vector<FlatRange> group_ranges_;
   std::vector<at::Tensor> tensors_;
+  std::vector<std::size_t> passed_order_;  ///< slot of the i-th parameter that was passed
   at::Tensor parameters_;
   at::Tensor gradients_;
 };
