@@ -22,40 +22,40 @@ enum class Kind {
 struct Option {
   std::string_view name;  ///< without the dashes
   Kind kind = Kind::text;
-  std::string_view default_text;  ///< "" for a text without a default
-  std::string_view unit;          ///< "" when there is none
-  std::string_view help;
-  std::string_view group;                  ///< heading in the help text
-  std::vector<std::string_view> commands;  ///< empty: all
-  std::vector<std::string_view> words;     ///< allowed words
+  std::string_view default_text = {};  ///< "" for a text without a default
+  std::string_view unit = {};          ///< "" when there is none
+  std::string_view help = {};
+  std::string_view group = {};                  ///< heading in the help text
+  std::vector<std::string_view> commands = {};  ///< empty: all
+  std::vector<std::string_view> words = {};     ///< allowed words
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool is_open_below = false;    ///< the minimum itself is not allowed
-  int multiple_of = 1;           ///< of an integer
-  std::string_view placeholder;  ///< in the help text, "" for that of the kind
-  bool is_implemented = true;    ///< false: only the default is accepted
-  bool is_one_shot = false;      ///< concerns a single call: not in the configuration file
+  bool is_open_below = false;         ///< the minimum itself is not allowed
+  int multiple_of = 1;                ///< of an integer
+  std::string_view placeholder = {};  ///< in the help text, "" for that of the kind
+  bool is_implemented = true;         ///< false: only the default is accepted
+  bool is_one_shot = false;           ///< concerns a single call: not in the configuration file
 };
 
 /// A word on the command line without dashes.
 struct Positional {
   std::string_view name;
-  std::vector<std::string_view> words;  ///< allowed words; empty: any text
+  std::vector<std::string_view> words = {};  ///< allowed words; empty: any text
   bool is_required = true;
 };
 
 struct Command {
   std::string_view name;
-  std::string_view summary;
-  std::vector<Positional> positionals;
-  std::vector<std::string_view> required;  ///< options that have no default and must be given
-  std::string_view example;
+  std::string_view summary = {};
+  std::vector<Positional> positionals = {};
+  std::vector<std::string_view> required = {};  ///< options that have no default and must be given
+  std::string_view example = {};
 };
 
 /// A program's commands and options: `yolohpc` and the small programs beside it have one each.
 struct Table {
   std::string_view program;
-  std::string_view summary;
+  std::string_view summary = {};
   std::vector<Command> commands;
   std::vector<Option> options;
 

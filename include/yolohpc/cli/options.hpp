@@ -138,7 +138,8 @@ std::string top_level_help(Table const& table);
 /// Usage, options by group with kind, unit, default and what is allowed, and an example.
 std::string command_help(Table const& table, std::string const& command);
 
-/// The candidate of smallest edit distance to `word`; "" when none is near enough to be meant.
+/// The candidate of smallest edit distance to `word`, the first of equals; "" when there are none.
+/// Dashes, underscores and case do not count, and a common beginning makes a word near.
 std::string nearest(std::string_view word, std::vector<std::string> const& candidates);
 
 }  // namespace yolohpc::cli

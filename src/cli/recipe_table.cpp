@@ -1,0 +1,285 @@
+#include "table_rows.hpp"
+
+namespace yolohpc::cli {
+namespace {
+
+// The largest size of a side: beyond it an activation of one image no longer fits any device.
+constexpr double max_imgsz_px = 8192;
+
+std::vector<Option> data_options() {
+  return {
+      {.name = "data",
+       .help = "packed folder, made by yolohpc-pack",
+       .group = data_group,
+       .commands = {"train", "val", "bench"},
+       .placeholder = "DIR"},
+      {.name = "val-data",
+       .help = "packed folder of the validation split; empty: that of --data",
+       .group = data_group,
+       .commands = {"train"},
+       .placeholder = "DIR"},
+      {.name = "train-split",
+       .default_text = "train",
+       .help = "split to train on",
+       .group = data_group,
+       .commands = {"train"},
+       .placeholder = "NAME"},
+      {.name = "val-split",
+       .default_text = "val",
+       .help = "split to validate on",
+       .group = data_group,
+       .commands = {"train"},
+       .placeholder = "NAME"},
+      {.name = "split",
+       .default_text = "val",
+       .help = "split to use",
+       .group = data_group,
+       .commands = {"val", "bench"},
+       .placeholder = "NAME"},
+      {.name = "batch",
+       .kind = Kind::integer,
+       .default_text = "16",
+       .unit = "images",
+       .help = "global batch: images of all ranks together in one iteration; must be divisible by "
+               "ranks x --accumulate",
+       .group = data_group,
+       .commands = {"train", "val", "predict", "bench"},
+       .minimum = 1},
+      {.name = "imgsz",
+       .kind = Kind::integer,
+       .default_text = "640",
+       .unit = "pixels",
+       .help = "side of the square network input",
+       .group = data_group,
+       .commands = {"train", "val", "predict", "export", "bench"},
+       .minimum = 32,
+       .maximum = max_imgsz_px,
+       .multiple_of = 32},
+      {.name = "workers",
+       .kind = Kind::integer,
+       .default_text = "auto",
+       .unit = "threads",
+       .help = "threads per rank that decode images; auto: from the processors of the rank",
+       .group = data_group,
+       .commands = {"train", "val", "bench"},
+       .words = {"auto"},
+       .minimum = 1,
+       .maximum = 1024},
+      {.name = "stage",
+       .help = "node-local folder to which the shards are copied first; empty: read in place",
+       .group = data_group,
+       .commands = {"train"},
+       .placeholder = "DIR",
+       .is_implemented = false},
+      {.name = "shuffle",
+       .kind = Kind::choice,
+       .default_text = "global",
+       .help = "order of an epoch: one permutation of all images, or shards in random order with a "
+               "buffer",
+       .group = data_group,
+       .commands = {"train"},
+       .words = {"global", "block"},
+       .is_implemented = false},
+      {.name = "on-bad-sample",
+       .kind = Kind::choice,
+       .default_text = "replace",
+       .help =
+           "an image that cannot be read: take another in its place and count it, or end the run",
+       .group = data_group,
+       .commands = {"train"},
+       .words = {"replace", "fail"}},
+  };
+}
+
+std::vector<Option> model_options() {
+  return {
+      {.name = "model",
+       .default_text = "yolo11n",
+       .help = "yolo11n, yolo11s, yolo11m, yolo11l, yolo11x, or a YAML graph file",
+       .group = model_group,
+       .commands = {"train", "bench"},
+       .placeholder = "NAME|FILE"},
+      {.name = "weights",
+       .help =
+           "safetensors file or .pt state dict to start from; tensors that do not fit are skipped "
+           "and listed; empty: random weights",
+       .group = model_group,
+       .commands = {"train"},
+       .placeholder = "FILE"},
+      {.name = "weights",
+       .help = "safetensors file or .pt state dict of a trained model",
+       .group = model_group,
+       .commands = {"val", "predict", "export", "bench"},
+       .placeholder = "FILE"},
+  };
+}
+
+std::vector<Option> length_options() {
+  return {
+      {.name = "epochs",
+       .kind = Kind::integer,
+       .default_text = "100",
+       .unit = "epochs",
+       .help = "passes over the data",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 1},
+      {.name = "max-steps",
+       .kind = Kind::integer,
+       .default_text = "0",
+       .unit = "optimizer steps",
+       .help = "end after this many, for measurements; 0: no limit",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+      {.name = "patience",
+       .kind = Kind::integer,
+       .default_text = "100",
+       .unit = "epochs",
+       .help = "stop when the best score is this old; 0: never",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+      {.name = "accumulate",
+       .kind = Kind::integer,
+       .default_text = "1",
+       .unit = "micro-batches",
+       .help = "pieces into which a rank cuts its share of one batch, to save memory",
+       .group = schedule_group,
+       .commands = {"train", "bench"},
+       .minimum = 1},
+      {.name = "nbs",
+       .kind = Kind::integer,
+       .default_text = "64",
+       .unit = "images",
+       .help =
+           "nominal batch: the optimizer steps every round(nbs / batch) iterations and the weight "
+           "decay is scaled with it; 0: step every iteration, decay as given",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+  };
+}
+
+std::vector<Option> optimizer_options() {
+  return {
+      {.name = "optimizer",
+       .kind = Kind::choice,
+       .default_text = "auto",
+       .help =
+           "auto chooses by the number of iterations, with a learning rate of its own; a rate that "
+           "you give wins",
+       .group = schedule_group,
+       .commands = {"train"},
+       .words = {"auto", "sgd", "adamw", "musgd"}},
+      {.name = "lr0",
+       .kind = Kind::number,
+       .default_text = "0.01",
+       .help = "learning rate after the warm-up",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0,
+       .is_open_below = true},
+      {.name = "lrf",
+       .kind = Kind::number,
+       .default_text = "0.01",
+       .help = "last learning rate as a share of --lr0",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+      {.name = "cos-lr",
+       .kind = Kind::on_off,
+       .default_text = "off",
+       .help = "cosine instead of linear decay of the learning rate",
+       .group = schedule_group,
+       .commands = {"train"}},
+      {.name = "momentum",
+       .kind = Kind::number,
+       .default_text = "0.937",
+       .help = "momentum of SGD, beta1 of AdamW",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0,
+       .maximum = 1},
+      {.name = "weight-decay",
+       .kind = Kind::number,
+       .default_text = "0.0005",
+       .help = "decay of convolution weights, see --nbs",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+      {.name = "warmup-epochs",
+       .kind = Kind::number,
+       .default_text = "3",
+       .unit = "epochs",
+       .help = "length of the warm-up, at least 100 iterations unless 0",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+      {.name = "warmup-momentum",
+       .kind = Kind::number,
+       .default_text = "0.8",
+       .help = "momentum at the start of the warm-up",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0,
+       .maximum = 1},
+      {.name = "warmup-bias-lr",
+       .kind = Kind::number,
+       .default_text = "0.1",
+       .help = "learning rate of biases at the start of the warm-up",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0},
+      {.name = "lr-scaling",
+       .kind = Kind::choice,
+       .default_text = "none",
+       .help = "multiplies --lr0 by batch / reference batch, or by its square root",
+       .group = schedule_group,
+       .commands = {"train"},
+       .words = {"none", "linear", "sqrt"}},
+      {.name = "lr-reference-batch",
+       .kind = Kind::integer,
+       .default_text = "64",
+       .unit = "images",
+       .help = "batch for which --lr0 was chosen, see --lr-scaling",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 1},
+      {.name = "ema-decay",
+       .kind = Kind::number,
+       .default_text = "0.9999",
+       .help = "decay of the averaged weights, per optimizer step; 0: no averaging",
+       .group = schedule_group,
+       .commands = {"train"},
+       .minimum = 0,
+       .maximum = 1},
+  };
+}
+
+std::vector<Option> loss_options() {
+  auto const gain = [](std::string_view name, std::string_view value, std::string_view help) {
+    return Option{.name = name,
+                  .kind = Kind::number,
+                  .default_text = value,
+                  .help = help,
+                  .group = loss_group,
+                  .commands = {"train"},
+                  .minimum = 0};
+  };
+  return {gain("box", "7.5", "gain of the box loss"), gain("cls", "0.5", "gain of the class loss"),
+          gain("dfl", "1.5", "gain of the distribution focal loss")};
+}
+
+}  // namespace
+
+std::vector<Option> recipe_options() {
+  std::vector<Option> rows;
+  for (auto const& part :
+       {data_options(), model_options(), length_options(), optimizer_options(), loss_options()}) {
+    rows.insert(rows.end(), part.begin(), part.end());
+  }
+  return rows;
+}
+
+}  // namespace yolohpc::cli
