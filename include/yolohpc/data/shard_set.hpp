@@ -106,13 +106,19 @@ class ShardSet {
   /// The same into a buffer that is resized and reused.
   void read_bytes_into(std::int64_t index, std::vector<std::byte>& bytes) const;
 
-  /// Reads every shard file as a whole and compares length and checksum with the manifest, then
-  /// every record. \return one line per fault, naming shard and record; empty when all is well
-  std::vector<std::string> verify() const;
-
  private:
   struct State;
   std::unique_ptr<State const> state_;
 };
+
+/// Names of the complete splits in a folder, sorted. \throws Error (bad data)  no such folder
+std::vector<std::string> packed_splits(std::filesystem::path const& folder);
+
+/// Reads every byte of a split: length and checksum of each file against the manifest, tables and
+/// each image against their own checksums. \return  one line per fault, naming shard, record and
+/// whether length or CRC-32C is wrong; empty: all is well \throws Error (bad data)  there is no
+/// complete split of that name
+std::vector<std::string> verify_split(std::filesystem::path const& folder,
+                                      std::string const& split);
 
 }  // namespace yolohpc::data
