@@ -17,30 +17,48 @@ namespace po = boost::program_options;
 constexpr unsigned line_columns = 100;
 constexpr unsigned description_columns = 56;
 
-std::string placeholder_of(Option const& option) {
-  if (!option.placeholder.empty()) return std::string(option.placeholder);
-  switch (option.kind) {
+std::string_view form_of(Kind kind) {
+  switch (kind) {
     case Kind::on_off:
       return "on|off";
     case Kind::integer:
       return "N";
     case Kind::number:
       return "X";
-    case Kind::choice:
-      return "WORD";
     case Kind::size_range:
       return "LO:HI:STEP";
     case Kind::text:
+      return "TEXT";
+    case Kind::choice:
+    case Kind::action:
       break;
   }
-  return "TEXT";
+  return {};
+}
+
+std::string placeholder_of(Option const& option) {
+  if (!option.placeholder.empty()) return std::string(option.placeholder);
+  std::string text(form_of(option.kind));
+  for (auto const& word : option.words) text += base::join(text.empty() ? "" : "|", word);
+  return text;
+}
+
+// Boost takes ownership.
+po::value_semantic* semantic_of(Option const& option) {
+  constexpr bool takes_no_value = true;
+  if (option.kind == Kind::action) return new po::untyped_value(takes_no_value);
+  auto* value = po::value<std::string>()->value_name(placeholder_of(option));
+  if (!option.default_text.empty()) value->default_value(std::string(option.default_text));
+  return value;
 }
 
 std::string description_of(Option const& option) {
-  auto const allowed = option.kind == Kind::on_off ? std::string() : allowed_text(option);
+  auto const range = range_text(option);
+  auto const joint = option.unit.empty() || range.empty() ? "" : "; ";
   std::string text(option.help);
-  if (!option.unit.empty()) text += base::join(" [", option.unit, "]");
-  if (!allowed.empty()) text += "; " + allowed;
+  if (!option.unit.empty() || !range.empty()) {
+    text += base::join(" [", option.unit, joint, range, "]");
+  }
   if (!option.is_implemented) text += "; NOT AVAILABLE YET, only the default";
   return text;
 }
@@ -72,10 +90,9 @@ po::options_description boost_description(Table const& table, std::string const&
       groups.emplace(option->group, po::options_description(std::string(option->group),
                                                             line_columns, description_columns));
     }
-    auto* value = po::value<std::string>()->value_name(placeholder_of(*option));
-    if (!option->default_text.empty()) value->default_value(std::string(option->default_text));
     groups.at(option->group)
-        .add_options()(std::string(option->name).c_str(), value, description_of(*option).c_str());
+        .add_options()(std::string(option->name).c_str(), semantic_of(*option),
+                       description_of(*option).c_str());
   }
   po::options_description all(line_columns, description_columns);
   for (auto const& group : order) all.add(groups.at(group));

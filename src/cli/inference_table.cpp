@@ -143,11 +143,9 @@ std::vector<Option> general_options() {
       one_shot({.name = "json",
                 .help = "write the result as JSON; - is standard output",
                 .placeholder = "FILE"}),
-      one_shot(
-          {.name = "help", .kind = Kind::on_off, .default_text = "off", .help = "show this text"}),
+      one_shot({.name = "help", .kind = Kind::action, .help = "show this text"}),
       one_shot({.name = "version",
-                .kind = Kind::on_off,
-                .default_text = "off",
+                .kind = Kind::action,
                 .help = "show version and build; as JSON with --json"}),
   };
 }

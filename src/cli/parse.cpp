@@ -103,6 +103,7 @@ class Parser {
   void read_environment(Environment const& environment) {
     std::map<std::string, std::string> known;
     for (auto const& option : table_.options) {
+      if (option.kind == Kind::action) continue;
       known[variable_of(option.name)] = std::string(option.name);
     }
     for (auto const& [variable, value] : environment) {
@@ -155,8 +156,8 @@ class Parser {
         check(*option, value, at->second.text);
       }
     }
-    result_.wants_help_ = result_.get<bool>("help");
-    result_.wants_version_ = result_.get<bool>("version");
+    result_.wants_help_ = origins_.contains("help");
+    result_.wants_version_ = origins_.contains("version");
     if (!result_.wants_help_ && !result_.wants_version_) check_complete();
     return std::move(result_);
   }
@@ -172,7 +173,7 @@ class Parser {
   // its own.
   std::vector<po::option> take_option(Words& words) const {
     std::string const token = words.front();
-    if (token == "-h") return consume(words, 1, make_option("help", "on"));
+    if (token == "-h") return consume(words, 1, po::option("help", {}));
     bool const is_option = token.size() > 1 && token[0] == '-' && !to_number(token);
     if (!is_option) return {};
     auto const equals = token.find('=');
@@ -181,6 +182,11 @@ class Parser {
         equals == token.npos ? token.npos : equals - (token.starts_with("--") ? 2 : 1)));
     auto const* option = table_.find_option(result_.command_, name);
     if (option == nullptr || !token.starts_with("--")) fail_name(name, "from the command line");
+    if (option->kind == Kind::action) {
+      YOLOHPC_CHECK_AS(ExitCode::usage, equals == token.npos, "--", name, " takes no value, '",
+                       token.substr(equals + 1), "' was given. Leave it out.");
+      return consume(words, 1, po::option(name, {}));
+    }
     if (equals != token.npos) return consume(words, 1, make_option(name, token.substr(equals + 1)));
     bool const has_next = words.size() > 1;
     if (option->kind == Kind::on_off) {

@@ -43,17 +43,6 @@ std::string words_text(std::vector<std::string_view> const& words) {
   return text;
 }
 
-std::string range_text(Option const& option) {
-  bool const has_minimum = std::isfinite(option.minimum);
-  bool const has_maximum = std::isfinite(option.maximum);
-  if (has_minimum && has_maximum) {
-    return join(option.is_open_below ? " above " : " from ", option.minimum,
-                option.is_open_below ? ", at most " : " to ", option.maximum);
-  }
-  if (has_minimum) return join(option.is_open_below ? " above " : " of at least ", option.minimum);
-  return has_maximum ? join(" of at most ", option.maximum) : std::string();
-}
-
 // Empty when the number is allowed.
 std::string fault_of_number(Option const& option, double value) {
   if (value < option.minimum || (option.is_open_below && value == option.minimum)) {
@@ -102,10 +91,16 @@ std::string fault_of(Option const& option, std::string const& text) {
       return "is none of the choices";
     case Kind::size_range:
       return fault_of_size_range(option, text);
+    case Kind::action:
     case Kind::text:
       break;
   }
   return {};
+}
+
+std::string with_range(std::string const& form, Option const& option) {
+  auto const range = range_text(option);
+  return range.empty() ? form : form + ", " + range;
 }
 
 std::string form_text(Option const& option) {
@@ -113,13 +108,13 @@ std::string form_text(Option const& option) {
     case Kind::on_off:
       return "on or off";
     case Kind::integer:
-      return "a whole number" + range_text(option) +
-             (option.multiple_of == 1 ? "" : join(", a multiple of ", option.multiple_of));
+      return with_range("a whole number", option);
     case Kind::number:
-      return "a number" + range_text(option);
+      return with_range("a number", option);
     case Kind::size_range:
       return join("LO:HI:STEP, multiples of ", option.multiple_of);
     case Kind::choice:
+    case Kind::action:
     case Kind::text:
       break;
   }
@@ -127,6 +122,22 @@ std::string form_text(Option const& option) {
 }
 
 }  // namespace
+
+std::string range_text(Option const& option) {
+  bool const has_minimum = std::isfinite(option.minimum);
+  bool const has_maximum = std::isfinite(option.maximum);
+  std::string text;
+  if (has_minimum && has_maximum) {
+    text = join(option.is_open_below ? "above " : "", option.minimum,
+                option.is_open_below ? ", at most " : " to ", option.maximum);
+  } else if (has_minimum) {
+    text = join(option.is_open_below ? "above " : "at least ", option.minimum);
+  } else if (has_maximum) {
+    text = join("at most ", option.maximum);
+  }
+  if (option.multiple_of == 1) return text;
+  return join(text, text.empty() ? "" : ", ", "a multiple of ", option.multiple_of);
+}
 
 bool is_word_of(Option const& option, std::string_view text) {
   return std::find(option.words.begin(), option.words.end(), text) != option.words.end();

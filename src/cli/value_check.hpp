@@ -14,8 +14,10 @@ namespace yolohpc::cli {
 /// \throws Error (usage)  it is not a value of `option`; says what is allowed
 std::string checked_value(Option const& option, std::string const& text, std::string const& origin);
 
-/// `a whole number of at least 1, or auto`
+/// `a whole number, at least 1, or auto`
 std::string allowed_text(Option const& option);
+/// `at least 1`; empty when a number has no limits.
+std::string range_text(Option const& option);
 
 bool is_word_of(Option const& option, std::string_view text);
 /// `on` or `off` for any spelling of them; empty otherwise.

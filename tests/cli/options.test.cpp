@@ -202,16 +202,17 @@ TEST(Options, RefuseWrongKindsAndRangesWithValueAndWhatIsAllowed) {
   expect_parts(train_error({"--epochs", "1.5"}), {"'1.5'", "whole number"});
   expect_parts(train_error({"--epochs", "99999999999999999999"}), {"too large"});
   expect_parts(train_error({"--batch", ""}), {"--batch", "''"});
+  expect_parts(train_error({"--version=3"}), {"--version", "'3'", "no value"});
   expect_parts(train_error({"--lr0", "-0.1"}), {"--lr0", "'-0.1'", "above 0"});
   expect_parts(train_error({"--lr0", "0"}), {"--lr0", "'0'", "above 0"});
   expect_parts(train_error({"--lr0", "nan"}), {"'nan'"});
   expect_parts(train_error({"--lr0", "1e999"}), {"'1e999'"});
   expect_parts(train_error({"--lr0", "0.1x"}), {"'0.1x'"});
-  expect_parts(train_error({"--momentum", "1.5"}), {"'1.5'", "from 0 to 1"});
+  expect_parts(train_error({"--momentum", "1.5"}), {"'1.5'", "0 to 1"});
   expect_parts(train_error({"--imgsz", "650"}), {"'650'", "multiple of 32"});
   expect_parts(train_error({"--optimizer", "adam"}), {"'adam'", "auto, sgd, adamw or musgd"});
   expect_parts(train_error({"--workers", "many"}), {"'many'", "auto"});
-  expect_parts(train_error({}, {{"YOLOHPC_MIXUP", "2"}}), {"YOLOHPC_MIXUP", "'2'", "from 0 to 1"});
+  expect_parts(train_error({}, {{"YOLOHPC_MIXUP", "2"}}), {"YOLOHPC_MIXUP", "'2'", "0 to 1"});
   expect_parts(train_error({}, {}, "\n\nmixup = two\n"), {"some.cfg, line 3", "'two'"});
 }
 
@@ -249,9 +250,9 @@ TEST(Options, ReadSizeRangesAndSayWhatIsNotAvailable) {
                                  .minimum = 32,
                                  .multiple_of = 32},
                                 {.name = "later", .default_text = "no", .is_implemented = false},
-                                {.name = "help", .kind = Kind::on_off, .default_text = "off"},
+                                {.name = "help", .kind = Kind::action},
                                 {.name = "config"},
-                                {.name = "version", .kind = Kind::on_off, .default_text = "off"}}};
+                                {.name = "version", .kind = Kind::action}}};
   auto const read = [&](Words const& words) { return parse(table, "", words, {}); };
   EXPECT_EQ(read({"--sizes", "608:704:32"}).optional_size_range("sizes"),
             (SizeRange{608, 704, 32}));
@@ -348,7 +349,7 @@ TEST(Help, ShowsEveryOptionWithUnitAndDefault) {
       if (!option->default_text.empty()) {
         expect_parts(text, {"(=" + std::string(option->default_text) + ")"});
       }
-      if (!option->unit.empty()) expect_parts(text, {flat("[" + std::string(option->unit) + "]")});
+      if (!option->unit.empty()) expect_parts(text, {flat("[" + std::string(option->unit))});
     }
   }
 }

@@ -15,6 +15,7 @@ enum class Kind {
   number,      ///< a finite decimal number, or one of `words`
   text,        ///< anything, or a path
   choice,      ///< one of `words`
+  action,      ///< stands alone and has no value (--help, --version)
   size_range,  ///< LO:HI:STEP in pixels, or one of `words`
 };
 
