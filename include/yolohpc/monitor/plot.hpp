@@ -20,7 +20,8 @@ struct Plot {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series;
-  bool starts_at_zero = true;                                   ///< the y axis includes 0
+  bool starts_at_zero = true;  ///< the y axis includes 0
+  bool has_whole_x = true;     ///< ticks of the x axis are whole numbers
   double y_maximum = std::numeric_limits<double>::quiet_NaN();  ///< NaN: from the data
 };
 
