@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,9 +32,14 @@ struct Decoded {
   base::Safetensors content;  ///< without the keys above
 };
 
-/// Verifies everything. \param origin  named in messages
+/// Verifies everything.
+/// \param origin  named in messages
 /// \throws Error (bad data)  cut short, no checkpoint at all, or names the tensor whose checksum is
-/// wrong
+///         wrong
 Decoded decode(std::span<std::byte const> bytes, std::string const& origin);
+
+/// What the header of a file says, without reading or verifying its data; `ordinary` when it cannot
+/// be read.
+Quality peek_quality(std::filesystem::path const& path);
 
 }  // namespace yolohpc::checkpoint

@@ -67,27 +67,31 @@ class CheckpointStore {
   std::filesystem::path best_weights() const;  ///< run_folder/best.safetensors
   std::filesystem::path last_weights() const;  ///< run_folder/last.safetensors
 
-  /// Makes sure that files of `size_bytes` each can be written: room for `keep` + 1 of them and the
-  /// one in flight, and a test file of that size. Collective. \throws Error  on every rank: bytes
-  /// wanted and free, or the call that failed
+  /// Makes sure that files of `size_bytes` each can be written: room for `keep` of them, the best
+  /// and the one in flight, less what is there, and a test file of that size. Collective.
+  /// \throws Error  on every rank: bytes wanted and free, or the call that failed
   void check_writable(std::int64_t size_bytes);
 
   /// The newest checkpoint that verifies; nothing when there is none. Each damaged newer one is
-  /// warned about. Collective. \throws Error (bad data)  files are there, but none verifies
+  /// warned about. Collective.
+  /// \throws Error (bad data)  files are there, but none verifies
   std::optional<LoadedCheckpoint> load_newest();
-  /// A named file. Collective. \throws Error (bad data)  on every rank: what is damaged, and where
+  /// A named file. Collective.
+  /// \throws Error (bad data)  on every rank: what is damaged, and where
   LoadedCheckpoint load(std::filesystem::path const& path);
 
-  /// Says where the run goes on, before the first save: checkpoints with a later step (all, when
+  /// Says where the run goes on, before the first save. Checkpoints with a later step (all, when
   /// `from` is empty) belong to an abandoned branch or are damaged, and are renamed to *.set-aside
-  /// so that they are neither found nor counted. Rank 0 alone acts.
+  /// so that they are neither found nor counted. Collective.
+  /// \throws Error  on every rank: a file cannot be renamed
   void continue_from(std::optional<Position> from);
 
   /// Rank 0 takes `content`, which other ranks may leave empty, and returns when it is copied. When
   /// an earlier save is still being written, waits for that first: at most one is in flight.
-  /// \return seconds that the caller was held up
   /// Never throws for the disk's sake. Metadata keys that begin with "checkpoint." belong to the
-  /// store.
+  /// store. Views (flat.export_flat) are best: the copy keeps their strides and is one pass over
+  /// memory; the file is row-major all the same. The copy stays allocated for the next save.
+  /// \return seconds that the caller was held up
   double save(base::Safetensors const& content, Position position, Quality quality);
   /// The same for a file without retention, at `path` in the run folder (best_weights() or
   /// last_weights()).
@@ -95,7 +99,8 @@ class CheckpointStore {
 
   /// What was finished since the last call, in order. Empty on ranks other than 0.
   std::vector<SaveOutcome> take_outcomes();
-  /// Waits for the writer. \return what take_outcomes() would
+  /// Waits for the writer.
+  /// \return what take_outcomes() would
   /// \throws Error  the last save of any file failed: the run's result is not on disk
   std::vector<SaveOutcome> finish();
 
