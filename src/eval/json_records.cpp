@@ -98,7 +98,7 @@ class RecordHandler : public nlohmann::json_sax<Json> {
 
   std::set<std::string> const& seen() const { return seen_; }
 
-  bool null() override { return something_else(); }
+  bool null() override { return other_scalar(); }
   bool boolean(bool value) override { return number(value, value); }
   bool number_integer(number_integer_t value) override {
     return number(static_cast<double>(value), value);
@@ -110,12 +110,12 @@ class RecordHandler : public nlohmann::json_sax<Json> {
   }
   bool number_float(number_float_t value, string_t const&) override { return number(value, {}); }
   bool string(string_t& value) override {
-    if (!at_field()) return something_else();
+    if (!at_field()) return other_scalar();
     slot().kind = JsonRecord::Kind::text;
     slot().text = std::move(value);
     return true;
   }
-  bool binary(binary_t&) override { return something_else(); }
+  bool binary(binary_t&) override { return other_scalar(); }
 
   bool start_object(std::size_t) override {
     if (depth_ == 0) check_top(list_depth_ == 2);
@@ -179,10 +179,15 @@ class RecordHandler : public nlohmann::json_sax<Json> {
       slot().integer = integer.value_or(0);
       return true;
     }
-    if (!in_box()) return something_else();
+    if (!in_box()) return other_scalar();
     if (record_.box_entries_ < record_.box_.size()) record_.box_[record_.box_entries_] = value;
     ++record_.box_entries_;
     return true;
+  }
+
+  bool other_scalar() {
+    if (depth_ == 0) check_top(false);
+    return something_else();
   }
 
   // A value that is not what a record, a field or a box is made of; most are of fields that nobody
