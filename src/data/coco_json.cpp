@@ -394,13 +394,15 @@ void check_sections(CocoHandler const& handler, fs::path const& file) {
 
 }  // namespace
 
-LabelSource read_coco_json(fs::path const& file) {
+LabelSource read_coco_json(fs::path const& file, fs::path const& image_root) {
   JsonCharacters characters(file);
   LabelResolver resolver(file.string());
   CocoHandler handler(file, characters, resolver);
   nlohmann::json::sax_parse(JsonCharacterIterator(characters), JsonCharacterIterator(), &handler);
   check_sections(handler, file);
-  return std::move(resolver).finish();
+  LabelSource source = std::move(resolver).finish();
+  source.image_root = image_root;
+  return source;
 }
 
 }  // namespace yolohpc::data

@@ -34,14 +34,6 @@ std::string guess_of(std::span<std::byte const> bytes) {
   return text;
 }
 
-void check_size(ImageInfo const& info) {
-  std::int64_t const pixels = std::int64_t{info.width_px} * info.height_px;
-  if (pixels <= max_image_pixels) return;
-  throw ImageFault(ImageFaultKind::too_large,
-                   base::join("too large: the header says ", info.width_px, " x ", info.height_px,
-                              " pixels (limit ", max_image_pixels, " in all)"));
-}
-
 ImageInfo info_of(std::span<std::byte const> bytes, JpegReader& jpeg) {
   if (bytes.empty()) throw ImageFault(ImageFaultKind::empty, "empty file");
   switch (sniff_format(bytes)) {
@@ -126,6 +118,14 @@ ImageInfo read_image_info(std::span<std::byte const> bytes) {
   return info_of(bytes, jpeg);
 }
 
+void check_pixel_count(ImageInfo const& info) {
+  std::int64_t const pixels = std::int64_t{info.width_px} * info.height_px;
+  if (pixels <= max_image_pixels) return;
+  throw ImageFault(ImageFaultKind::too_large,
+                   base::join("too large: the header says ", info.width_px, " x ", info.height_px,
+                              " pixels (limit ", max_image_pixels, " in all)"));
+}
+
 Image turned(Image const& image, int orientation) {
   Image result;
   turn_into(image, orientation, result);
@@ -144,7 +144,7 @@ ImageDecoder::~ImageDecoder() = default;
 
 void ImageDecoder::decode(std::span<std::byte const> bytes, int orientation, Image& image) {
   ImageInfo const info = info_of(bytes, state_->jpeg);
-  check_size(info);
+  check_pixel_count(info);
   Image& raw = orientation == 1 ? image : state_->unturned;
   raw.width = info.width_px;
   raw.height = info.height_px;
@@ -156,7 +156,7 @@ void ImageDecoder::decode(std::span<std::byte const> bytes, int orientation, Ima
 
 void ImageDecoder::decode_into(std::span<std::byte const> bytes, ImageInfo const& info,
                                std::span<std::uint8_t> rgb) {
-  check_size(info);
+  check_pixel_count(info);
   if (info.format == ImageFormat::png) {
     decode_png(bytes, info, rgb);
   } else {

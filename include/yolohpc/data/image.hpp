@@ -78,6 +78,9 @@ ImageFormat sniff_format(std::span<std::byte const> bytes);
 /// header
 ImageInfo read_image_info(std::span<std::byte const> bytes);
 
+/// \throws ImageFault  more pixels than max_image_pixels (too_large)
+void check_pixel_count(ImageInfo const& info);
+
 /// Turns a picture so that it is displayed upright.
 /// \param orientation  1..8 as in EXIF: 2 mirrored, 3 turned by 180 degrees, 4 upside down
 /// mirrored,

@@ -38,6 +38,7 @@ enum class BoxUnit : std::uint8_t {
 };
 
 struct LabelSource {
+  std::filesystem::path image_root;     ///< what the file names are relative to
   std::vector<Category> categories;     ///< ascending ids; the place is the class index
   std::vector<SourceImage> images;      ///< in the order of the source
   std::vector<Annotation> annotations;  ///< grouped by image, inside an image in the source's order
@@ -53,21 +54,22 @@ struct LabelSource {
 /// data)  not JSON (with the byte offset), nesting too deep, no images, an id that is not
 ///     a 64-bit integer, a file name that leaves the image folder, a category listed twice: what
 ///     makes the whole file doubtful. Everything that spoils one image or label goes to `faults`.
-LabelSource read_coco_json(std::filesystem::path const& file);
+/// \param image_root  the folder with the images; not looked into
+LabelSource read_coco_json(std::filesystem::path const& file,
+                           std::filesystem::path const& image_root);
 
 /// A YOLO data set: `data.yaml` (`path`, the split's entry, `names`) and one text file per image
-/// with rows `class cx cy w h`. Images are numbered from 1 in the order of their paths; categories
-/// are numbered like the classes. An image without label file is background.
-struct YoloFolder {
-  LabelSource labels;
-  std::filesystem::path image_root;  ///< what the file names are relative to
-};
-
+/// with rows `class cx cy w h`. The split's entry is a folder, a text file with one image a line,
+/// or a list of such. The labels of `.../images/x/a.jpg` are in `.../labels/x/a.txt`; an image
+/// without label file is background. Images are numbered from 1 in the order of their paths,
+/// annotations from 1 in the order of the rows; category ids are the classes. A row with other than
+/// 5 columns, an unknown class or a value outside
+/// [-0.01, 1.01] goes to `faults`.
 /// \param root  replaces `path` of the yaml file when not empty
 /// \throws Error (bad data)  the yaml file lacks the split or the names, a folder is missing, no
 /// images
-YoloFolder read_yolo_folder(std::filesystem::path const& yaml, std::string const& split,
-                            std::filesystem::path const& root);
+LabelSource read_yolo_folder(std::filesystem::path const& yaml, std::string const& split,
+                             std::filesystem::path const& root);
 
 /// A file name as a path below the image folder. \throws Error (bad data)  it is empty, absolute or
 /// leaves it
