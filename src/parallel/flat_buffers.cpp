@@ -178,21 +178,11 @@ at::Tensor FlatBuffers::view(at::Tensor const& flat, std::size_t index) const {
   return flat.as_strided(slot.sizes, slot.strides, flat.storage_offset() + slot.begin);
 }
 
-base::NamedTensors FlatBuffers::views(at::Tensor const& flat) const {
-  base::NamedTensors result;
-  for (std::size_t index = 0; index < slots_.size(); ++index) {
-    result.push_back({slots_[index].name, view(flat, index)});
-  }
-  return result;
-}
-
 base::NamedTensors FlatBuffers::export_flat(at::Tensor const& flat,
                                             std::string const& suffix) const {
-  at::NoGradGuard const no_grad;
   base::NamedTensors result;
   for (auto const index : passed_order_) {
-    result.push_back(
-        {slots_[index].name + suffix, view(flat, index).clone(at::MemoryFormat::Contiguous)});
+    result.push_back({slots_[index].name + suffix, view(flat, index)});
   }
   return result;
 }

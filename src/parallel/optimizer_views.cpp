@@ -71,12 +71,10 @@ std::vector<optim::KernelSlot> make_kernels(FlatBuffers const& flat,
 }
 
 base::NamedTensors export_optimizer(FlatBuffers const& flat, optim::Optimizer const& optimizer) {
-  at::NoGradGuard const no_grad;
-  base::NamedTensors result{{steps_name, optimizer.steps().clone()}};
+  base::NamedTensors result{{steps_name, optimizer.steps()}};
   for (auto const& role : optimizer.state()) {
     for_each_part(flat, role, [&](FlatSlot const& slot, at::Tensor const& part) {
-      result.push_back(
-          {entry_name(role.role, slot.name), part.clone(at::MemoryFormat::Contiguous)});
+      result.push_back({entry_name(role.role, slot.name), part});
     });
   }
   std::sort(result.begin(), result.end(),

@@ -76,8 +76,7 @@ class FlatBuffers {
   /// Replaces the storage of every tensor (values are kept) and sets its gradient to a zero view.
   /// Parameters that do not train are not to be passed.
   /// \throws Error  no parameter; two of one name; one that does not require grad or is no leaf;
-  /// not all of
-  ///                one type and device; a negative group
+  ///         not all of one type and device; a negative group
   explicit FlatBuffers(std::vector<FlatParameter> const& parameters,
                        FlatSettings const& settings = {});
 
@@ -95,7 +94,8 @@ class FlatBuffers {
   /// All gradients to zero, in one pass over memory.
   void zero_grad();
   /// A gradient that autograd has put elsewhere (a graph of the gradient was asked for, or someone
-  /// cleared it) is no longer reduced nor zeroed. \throws Error  names the first such parameter
+  /// cleared it) is no longer reduced nor zeroed.
+  /// \throws Error  names the first such parameter
   void check_gradients_in_place() const;
 
   /// A zero (F) tensor like parameters(): a moment, an average.
@@ -105,11 +105,11 @@ class FlatBuffers {
   /// The part of `flat` that belongs to slot `index`, in the parameter's shape; shares memory with
   /// `flat`.
   at::Tensor view(at::Tensor const& flat, std::size_t index) const;
-  /// All such views with the parameters' names; share memory with `flat`.
-  base::NamedTensors views(at::Tensor const& flat) const;
 
-  /// Copies of the parts of `flat`, row-major, called name + suffix, sorted by name: the same for
-  /// every layout, bucket size and rank count.
+  /// The view of every parameter, called name + suffix, in the order in which the parameters were
+  /// passed. Shapes, names and order are the same for every layout, bucket size and rank count, and
+  /// so are the bytes of a file they are serialised into. Shares memory with `flat`: clone what has
+  /// to stay.
   base::NamedTensors export_flat(at::Tensor const& flat, std::string const& suffix = "") const;
   /// Fills `flat` from what export_flat gave. Tensors of other names are ignored.
   /// \throws Error (bad data)  a parameter is missing or has another shape

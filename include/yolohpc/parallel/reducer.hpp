@@ -64,12 +64,14 @@ class Reducer {
   /// Takes the hooks off.
   ~Reducer();
 
-  /// Before the forward pass of each micro-batch. \throws Error  the last one is already begun
+  /// Before the forward pass of each micro-batch.
+  /// \throws Error  the last one is already begun
   void begin_micro_batch(MicroBatch which);
   /// After the backward pass of the last micro-batch: starts the reductions that are left, waits
   /// for all. Afterwards the gradient buffer holds the same bits on every rank. On a device the
-  /// wait is one of its stream, not of the host. \throws Error  the last micro-batch was not begun;
-  /// a gradient left the buffer; communication failed
+  /// wait is one of its stream, not of the host.
+  /// \throws Error  the last micro-batch was not begun; a gradient left the buffer; communication
+  ///         failed
   ReduceReport finish();
 
  private:
