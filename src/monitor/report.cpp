@@ -29,7 +29,7 @@ th { font-weight: 600; color: #555; }
 .epochs th, .epochs td { text-align: right; white-space: nowrap; font-size: 13px; }
 .epochs tr:nth-child(even) { background: #f6f7f8; }
 .columns { columns: 2 380px; } .columns table { width: 100%; }
-code { font: 13px "DejaVu Sans Mono", Menlo, monospace; }
+.code { font: 13px "DejaVu Sans Mono", Menlo, monospace; }
 )";
 
 Series curve(std::string label, Rows const& rows, double EpochRow::*member, double factor = 1) {
@@ -147,9 +147,9 @@ std::string report_html(ReportContent const& content) {
     write_epochs(out, content.rows);
   }
   if (!content.config.empty()) {
-    out << "<details><summary>Configuration</summary><div class=\"columns\"><code>\n";
+    out << "<details><summary>Configuration</summary><div class=\"columns code\">\n";
     write_pairs(out, content.config);
-    out << "</code></div></details>\n";
+    out << "</div></details>\n";
   }
   out << "</main>\n</body>\n</html>\n";
   return out.str();

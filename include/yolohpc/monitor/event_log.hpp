@@ -30,11 +30,11 @@ using Fields = std::vector<std::pair<std::string, FieldValue>>;
 class EventLog {
  public:
   struct Settings {
-    std::filesystem::path file;
+    std::filesystem::path file = {};
     int rank = 0;
     /// On resume: lines with a larger step are cut, as is a last line without its end. Empty: a new
     /// log.
-    std::optional<std::int64_t> resumed_step;
+    std::optional<std::int64_t> resumed_step = {};
   };
   /// Rank 0 opens the file; on other ranks nothing is opened and write() does nothing.
   /// \throws Error  the file cannot be opened or cut

@@ -9,17 +9,17 @@ namespace yolohpc::monitor {
 
 /// One curve. x and y have the same length; points that are not finite break the line.
 struct Series {
-  std::string label;
-  std::vector<double> x;
-  std::vector<double> y;
+  std::string label = {};
+  std::vector<double> x = {};
+  std::vector<double> y = {};
   bool is_dashed = false;
 };
 
 struct Plot {
-  std::string title;
-  std::string x_label;
-  std::string y_label;
-  std::vector<Series> series;
+  std::string title = {};
+  std::string x_label = {};
+  std::string y_label = {};
+  std::vector<Series> series = {};
   bool starts_at_zero = true;  ///< the y axis includes 0
   bool has_whole_x = true;     ///< ticks of the x axis are whole numbers
   double y_maximum = std::numeric_limits<double>::quiet_NaN();  ///< NaN: from the data

@@ -15,9 +15,9 @@ namespace yolohpc::monitor {
 struct ProgressState {
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t epochs = 0;
-  std::int64_t step = 0;                               ///< in this epoch, done so far
-  std::int64_t steps = 0;                              ///< in this epoch
-  std::vector<std::pair<std::string, double>> losses;  ///< name and mean since the epoch began
+  std::int64_t step = 0;                                    ///< in this epoch, done so far
+  std::int64_t steps = 0;                                   ///< in this epoch
+  std::vector<std::pair<std::string, double>> losses = {};  ///< name and mean since the epoch began
   double images_per_s = 0;
   double data_wait = 0;  ///< 0 to 1
   double eta_s = 0;      ///< to the end of the run; negative: unknown

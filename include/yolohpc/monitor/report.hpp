@@ -14,12 +14,12 @@ using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 /// What the report shows. Empty parts are left out.
 struct ReportContent {
-  std::string title;               ///< such as the run folder's name
-  TextPairs facts;                 ///< model, data, ranks, device, time: shown at the top
-  std::vector<EpochRow> rows;      ///< one per epoch
-  TextPairs results;               ///< final numbers, such as the 12 COCO values
-  TextPairs config;                ///< the resolved configuration
-  std::vector<std::string> notes;  ///< replaced images, skipped steps, warnings
+  std::string title = {};               ///< such as the run folder's name
+  TextPairs facts = {};                 ///< model, data, ranks, device, time: shown at the top
+  std::vector<EpochRow> rows = {};      ///< one per epoch
+  TextPairs results = {};               ///< final numbers, such as the 12 COCO values
+  TextPairs config = {};                ///< the resolved configuration
+  std::vector<std::string> notes = {};  ///< replaced images, skipped steps, warnings
 };
 
 /// A page that needs nothing beside itself: no script, no font, no network.

@@ -51,9 +51,9 @@ std::optional<EpochRow> parse_results_row(std::string const& line);
 class ResultsCsv {
  public:
   struct Settings {
-    std::filesystem::path file;
+    std::filesystem::path file = {};
     /// On resume: rows of later epochs are cut. Empty: the file begins anew with its header.
-    std::optional<std::int64_t> resumed_epoch;
+    std::optional<std::int64_t> resumed_epoch = {};
   };
   /// \throws Error (bad data)  the file has another header: it was not written by this version
   /// \throws Error             it cannot be written

@@ -32,8 +32,8 @@ std::vector<std::byte> version_event(double wall_time_s);
 class TensorBoardWriter {
  public:
   struct Settings {
-    std::filesystem::path folder;
-    std::string host;
+    std::filesystem::path folder = {};
+    std::string host = {};
     /// On resume: records of the folder's event files with a larger step are removed. Negative: a
     /// new run.
     std::int64_t resumed_step = -1;
