@@ -17,6 +17,19 @@ namespace {
 constexpr double inside_margin_px = 1e-9;
 constexpr double norm_epsilon = 1e-9;
 
+// About ten tensors of this many floats live at a time. On a CPU they should fit its caches: for 5
+// 000 boxes and 8 400 points 2^18 took 0.6 of the time of 2^23 (one EPYC core). A GPU wants few,
+// large kernels.
+constexpr std::int64_t pairs_at_once_cpu = std::int64_t{1} << 18;
+constexpr std::int64_t pairs_at_once_gpu = std::int64_t{1} << 23;
+
+/// How many boxes of each image are taken in one turn.
+std::int64_t boxes_per_turn(AssignerSettings const& settings, at::Tensor const& root_scores) {
+  auto pairs = settings.pairs_at_once;
+  if (pairs == 0) pairs = root_scores.is_cpu() ? pairs_at_once_cpu : pairs_at_once_gpu;
+  return std::max<std::int64_t>(pairs / (root_scores.size(0) * root_scores.size(2)), 1);
+}
+
 /// Boxes with what each needs to know about itself; the tensors of one object share a shape.
 struct BoxSide {
   boxes::Corners corners;    ///< px
@@ -143,8 +156,7 @@ Selection select_boxes(BoxSide const& all, PointSide const& points, at::Tensor c
   auto const images = root_scores.size(0);
   auto const point_count = root_scores.size(2);
   auto const box_count = labels.size(1);
-  auto const turn =
-      std::clamp<std::int64_t>(settings.pairs_at_once / (images * point_count), 1, box_count);
+  auto const turn = boxes_per_turn(settings, root_scores);
   auto const per_point = transform(points, [](at::Tensor const& t) {  // (B, 1, A) or (1, A)
     return t.unsqueeze(-2);
   });

@@ -13,8 +13,8 @@ namespace yolohpc::loss {
 struct AssignerSettings {
   std::int64_t top_k = 10;
   /// Pairs (B * boxes * A) that are held at once; boxes beyond it are taken in turns, with equal
-  /// results.
-  std::int64_t pairs_at_once = std::int64_t{1} << 23;
+  /// results. 0: what suits the device (see assigner.cpp).
+  std::int64_t pairs_at_once = 0;
 };
 
 struct AssignerInput {
