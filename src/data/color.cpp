@@ -44,13 +44,18 @@ void to_hsv(std::uint32_t const* __restrict pixels, int count, HsvRows& rows) {
     auto const blue = static_cast<std::int32_t>(pixels[i] >> 16 & 255u);
     std::int32_t const value = std::max(std::max(red, green), blue);
     std::int32_t const range = value - std::min(std::min(red, green), blue);
-    std::int32_t const a = rounded_quotient(saturation_scale, std::max(value, 1));
-    std::int32_t const b = rounded_quotient(hue_scale, std::max(range, 1));
-    std::int32_t const if_blue = red - green + 4 * range;
-    std::int32_t const if_green = value == green ? blue - red + 2 * range : if_blue;
-    std::int32_t const numerator = value == red ? green - blue : if_green;
+    // 0 becomes 1. Masks instead of branches or std::max, which would keep the compiler from
+    // vectorising.
+    std::int32_t const a = rounded_quotient(saturation_scale, value | static_cast<int>(value == 0));
+    std::int32_t const b = rounded_quotient(hue_scale, range | static_cast<int>(range == 0));
+    std::int32_t const is_red = -static_cast<std::int32_t>(value == red);
+    std::int32_t const is_green = ~is_red & -static_cast<std::int32_t>(value == green);
+    std::int32_t const is_blue = ~(is_red | is_green);
+    std::int32_t const numerator = (is_red & (green - blue)) |
+                                   (is_green & (blue - red + 2 * range)) |
+                                   (is_blue & (red - green + 4 * range));
     std::int32_t const hue = (numerator * b + half) >> fraction_bits;
-    hues[i] = hue < 0 ? hue + hue_turn : hue;
+    hues[i] = hue + (hue_turn & -static_cast<std::int32_t>(hue < 0));
     saturations[i] = (range * a + half) >> fraction_bits;
     values[i] = value;
   }

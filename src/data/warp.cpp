@@ -14,8 +14,9 @@ namespace {
 Tap canvas_tap(double position, int size) {
   if (!(position > -1)) return {-1, 0};
   if (position >= size) return {size, 0};
-  double const first = std::floor(position);
-  return {static_cast<int>(first), static_cast<float>(position - first)};
+  // Positions are above -1 here, so this is the floor without a call into the maths library.
+  int const first = static_cast<int>(position + 1) - 1;
+  return {first, static_cast<float>(position - first)};
 }
 
 /// The maps from output positions (before a flip) to canvas positions, in double.
@@ -134,10 +135,14 @@ class MatrixSampler final : public RowSampler {
   }
 
  private:
+  Tile const& tile_at(int x, int y) const {
+    int const quarter = (y >= canvas_.split_y ? 2 : 0) + (x >= canvas_.split_x ? 1 : 0);
+    return canvas_.tiles[static_cast<std::size_t>(quarter)];
+  }
+
   std::uint8_t const* pixel_at(int x, int y) const {
     static constexpr std::uint8_t border[3] = {border_colour, border_colour, border_colour};
-    int const quarter = (y >= canvas_.split_y ? 2 : 0) + (x >= canvas_.split_x ? 1 : 0);
-    auto const& tile = canvas_.tiles[static_cast<std::size_t>(quarter)];
+    auto const& tile = tile_at(x, y);
     if (x < tile.left || x >= tile.right || y < tile.top || y >= tile.bottom) return border;
     return tile.pixels.row(y - tile.origin_y) + 3 * (x - tile.origin_x);
   }
@@ -145,17 +150,31 @@ class MatrixSampler final : public RowSampler {
   std::uint32_t sample(double x, double y) const {
     Tap const across = canvas_tap(x, canvas_.size.width);
     Tap const down = canvas_tap(y, canvas_.size.height);
-    auto const* const a = pixel_at(across.first, down.first);
-    auto const* const b = pixel_at(across.first + 1, down.first);
-    auto const* const c = pixel_at(across.first, down.first + 1);
-    auto const* const d = pixel_at(across.first + 1, down.first + 1);
+    int const column = across.first;
+    int const row = down.first;
+    auto const& tile = tile_at(column, row);
+    bool const is_inside =
+        column >= tile.left && column + 1 < tile.right && row >= tile.top && row + 1 < tile.bottom;
+    if (is_inside) {
+      auto const* const upper = tile.pixels.row(row - tile.origin_y) + 3 * (column - tile.origin_x);
+      auto const* const lower = upper + 3 * tile.pixels.size.width;
+      return interpolate(upper, upper + 3, lower, lower + 3, across.weight, down.weight);
+    }
+    return interpolate(pixel_at(column, row), pixel_at(column + 1, row), pixel_at(column, row + 1),
+                       pixel_at(column + 1, row + 1), across.weight, down.weight);
+  }
+
+  /// Four neighbours a b over c d. Down first, then across, like the separable path.
+  static std::uint32_t interpolate(std::uint8_t const* a, std::uint8_t const* b,
+                                   std::uint8_t const* c, std::uint8_t const* d, float across,
+                                   float down) {
     std::uint32_t packed = 0;
     for (int channel = 0; channel < 3; ++channel) {
-      // Down first, then across, like the separable path.
-      float const left = blend(a[channel], c[channel], down.weight);
-      float const right = blend(b[channel], d[channel], down.weight);
-      float const value = left + (right - left) * across.weight + 0.5f;
-      packed |= static_cast<std::uint32_t>(value) << (8 * channel);
+      float const left = blend(a[channel], c[channel], down);
+      float const right = blend(b[channel], d[channel], down);
+      float const value = left + (right - left) * across + 0.5f;
+      // By way of a signed number: the conversion to an unsigned one is slower.
+      packed |= static_cast<std::uint32_t>(static_cast<std::int32_t>(value)) << (8 * channel);
     }
     return packed;
   }
