@@ -21,11 +21,11 @@ int choose_device(int local_rank, int local_size, int visible);
 /// The device that a rank holds.
 struct DeviceIdentity {
   int rank = 0;
-  std::string host;
-  int index = 0;                ///< as the process counts them
-  std::string bus_id;           ///< PCI bus id, such as 0000:3b:00.0
-  std::string uuid;             ///< "" when the driver tells none
-  std::string visible_devices;  ///< CUDA_VISIBLE_DEVICES as this rank sees it, "(not set)" without
+  std::string host = {};
+  int index = 0;                     ///< as the process counts them
+  std::string bus_id = {};           ///< PCI bus id, such as 0000:3b:00.0
+  std::string uuid = {};             ///< "" when the driver tells none
+  std::string visible_devices = {};  ///< CUDA_VISIBLE_DEVICES, "(not set)" without
 };
 
 /// Refuses two ranks on one physical device. Devices are the same when their UUIDs are (containers
