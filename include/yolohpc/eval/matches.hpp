@@ -45,7 +45,7 @@ class Matches {
   /// \throws Error  an image is missing, was added twice or is not among them; says its id
   CocoResults results(std::span<std::int64_t const> image_ids) const;
 
-  std::vector<std::int64_t> const& image_ids() const { return image_ids_; }
+  CocoSettings settings() const { return {limits_}; }
 
   /// One image and category that have objects or detections.
   struct Pair {
