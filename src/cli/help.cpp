@@ -125,9 +125,11 @@ std::string command_help(Table const& table, std::string const& name) {
   text << usage_line(table, *command) << '\n' << command->summary << '\n';
   if (!command->example.empty()) text << "example: " << command->example << '\n';
   text << boost_description(table, name);
-  text << "\nValues come from the command line, else from variables (YOLOHPC_WARMUP_EPOCHS for "
-          "--warmup-epochs),\nelse from the file of --config, else from the defaults shown as "
-          "(=...).\n";
+  text << "\nValues come from the command line, ";
+  if (table.reads_environment) {
+    text << "else from variables (YOLOHPC_WARMUP_EPOCHS for --warmup-epochs),\n";
+  }
+  text << "else from the file of --config, else from the defaults shown as (=...).\n";
   return text.str();
 }
 

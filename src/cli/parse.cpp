@@ -320,7 +320,7 @@ ParsedOptions parse(Table const& table, std::string const& command, Words const&
     return parser.finish();
   }
   parser.read_arguments(arguments);
-  parser.read_environment(environment);
+  if (table.reads_environment) parser.read_environment(environment);
   parser.read_config(read_config);
   return parser.finish();
 }

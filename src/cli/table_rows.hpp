@@ -30,7 +30,5 @@ std::vector<Option> augmentation_options();
 std::vector<Option> machine_options();
 /// Options of val, eval, predict, export, bench.
 std::vector<Option> inference_options();
-/// --config, --json, --help, --version: of all commands.
-std::vector<Option> general_options();
 
 }  // namespace yolohpc::cli

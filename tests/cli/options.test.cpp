@@ -234,7 +234,9 @@ TEST(Options, ReadWordsBesidesNumbers) {
   auto const options = train({"--workers", "3"});
   EXPECT_EQ(options.optional_integer("workers"), 3);
   EXPECT_EQ(options.optional_integer("threads"), std::nullopt);
-  EXPECT_EQ(options.optional_number("walltime"), std::nullopt);
+  auto const bench = parse("bench", {"comm"}, {});
+  EXPECT_EQ(bench.optional_number("size-mib"), std::nullopt);
+  EXPECT_EQ(bench.optional_number("bucket-mib"), 25);
   EXPECT_EQ(options.optional_size_range("multi-scale"), std::nullopt);
   EXPECT_EQ(train({"--optimizer", "SGD"}).get<std::string>("optimizer"), "sgd");
 }

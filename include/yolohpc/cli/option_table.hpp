@@ -59,6 +59,7 @@ struct Table {
   std::string_view summary = {};
   std::vector<Command> commands;
   std::vector<Option> options;
+  bool reads_environment = true;  ///< YOLOHPC_* variables; they are those of `yolohpc` itself
 
   /// nullptr when there is none.
   Command const* find_command(std::string_view name) const;
@@ -67,6 +68,9 @@ struct Table {
   /// The options of `command`, in the order of the table.
   std::vector<Option const*> options_of(std::string_view command) const;
 };
+
+/// --config, --json, --help, --version: every program has them.
+std::vector<Option> general_options();
 
 /// The table of `yolohpc`: train, val, eval, predict, export, bench, info, checkpoint.
 Table const& yolohpc_table();

@@ -44,9 +44,11 @@ struct SynthPicture {
   std::vector<SynthObject> objects;
 };
 
-/// Draws picture `number` of a set. A function of its arguments alone: every picture has its own
-/// random stream.
-SynthPicture draw_picture(SynthSettings const& settings, std::uint64_t number);
+enum class SynthSplit { train, val };
+
+/// Draws picture `number` (from 0) of a split. A function of its arguments alone: every picture has
+/// its own random stream.
+SynthPicture draw_picture(SynthSettings const& settings, SynthSplit split, std::uint64_t number);
 
 /// Encodes as baseline JPEG, 4:2:0. \throws Error  libjpeg-turbo's own text
 std::vector<std::byte> encode_jpeg(SynthPicture const& picture, int quality);
@@ -54,14 +56,16 @@ std::vector<std::byte> encode_jpeg(SynthPicture const& picture, int quality);
 /// What write_synth_set() made.
 struct SynthReport {
   std::int64_t images = 0;
-  std::int64_t objects = 0;
+  std::int64_t objects = 0;  ///< crowd regions among them
+  bool was_there = false;    ///< the set stood there already, made with the same settings
 };
 
-/// Writes OUT/images/{train,val}/NNNNNN.jpg, OUT/annotations/instances_{train,val}.json.
+/// Writes OUT/images/{train,val}/NNNNNN.jpg and OUT/annotations/instances_{train,val}.json.
 ///
-/// Same settings, same bytes. The annotation files are written last, so that an interrupted run
-/// leaves none. \param progress  called after each picture with the count so far; may be empty
-/// \throws Error (usage)  settings out of range, or OUT already holds a set made with other
+/// Same settings, same bytes; the pictures of a split do not depend on how many there are. The
+/// annotation files are written last, so that an interrupted run leaves none. A set that was made
+/// with the same settings stays. \param progress  called after each picture with the count so far;
+/// may be empty \throws Error (usage)  settings out of range, or OUT holds a set made with other
 /// settings \throws Error          a file cannot be written
 SynthReport write_synth_set(std::filesystem::path const& out, SynthSettings const& settings,
                             std::function<void(std::int64_t)> const& progress = {});
