@@ -7,6 +7,7 @@
 #include <map>
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include "yolohpc/base/error.hpp"
@@ -267,6 +268,38 @@ TEST(Network, LetsBatchNormBeReplaced) {
   network.set_training(false);
   network.forward(at::rand({1, 3, 32, 32}));
   EXPECT_EQ(calls, 81);
+}
+
+/// Gradients of one step whose forward pass runs in bf16 and whose backward pass starts outside
+/// autocast.
+std::vector<at::Tensor> bf16_gradients(bool checkpoints) {
+  auto network = small_network();
+  network.set_activation_checkpoints(checkpoints);
+  auto const images = testing::formula_image("image", {2, 3, 64, 64}, 0);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  auto const output = network.forward(images);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_EQ(output.scores.scalar_type(), at::kBFloat16);
+  // The cache is left as it is: the second computation of a layer must not find cast weights in it.
+  (output.boxes.to(at::kFloat).square().sum() + output.scores.to(at::kFloat).square().sum())
+      .backward();
+  at::autocast::clear_cache();
+  std::vector<at::Tensor> gradients;
+  for (auto const& p : network.parameters()) {
+    if (p.trainable) gradients.push_back(p.tensor.grad());
+  }
+  return gradients;
+}
+
+// A layer that is computed again in the backward pass is computed in bf16 again.
+TEST(ActivationCheckpoints, KeepEveryGradientUnderAutocast) {
+  auto const expected = bf16_gradients(false);
+  auto const got = bf16_gradients(true);
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_TRUE(got[i].defined()) << i;
+    EXPECT_TRUE(got[i].equal(expected[i])) << i;
+  }
 }
 
 }  // namespace
