@@ -34,7 +34,8 @@ constexpr auto slices = [] {
 using Kernel = std::uint32_t (*)(void const*, std::size_t, std::uint32_t);
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(void const* data, std::size_t size_bytes,
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(void const* data,
+                                                             std::size_t size_bytes,
                                                              std::uint32_t start) {
   auto const* at = static_cast<unsigned char const*>(data);
   std::uint64_t crc = ~start;
@@ -52,12 +53,15 @@ Kernel best_kernel() {
   return __builtin_cpu_supports("sse4.2") ? crc32c_sse42 : detail::crc32c_portable;
 }
 #else
-Kernel best_kernel() { return detail::crc32c_portable; }
+Kernel best_kernel() {
+  return detail::crc32c_portable;
+}
 #endif
 
 }  // namespace
 
-std::uint32_t detail::crc32c_portable(void const* data, std::size_t size_bytes, std::uint32_t start) {
+std::uint32_t detail::crc32c_portable(void const* data, std::size_t size_bytes,
+                                      std::uint32_t start) {
   auto const* at = static_cast<unsigned char const*>(data);
   std::uint32_t crc = ~start;
   for (; size_bytes >= 8; size_bytes -= 8, at += 8) {

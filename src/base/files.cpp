@@ -31,11 +31,16 @@ class Descriptor {
   int fd_;
 };
 
-std::string reason(int error) { return std::strerror(error); }
+std::string reason(int error) {
+  return std::strerror(error);
+}
 
-fs::path temporary_of(fs::path const& path) { return path.string() + ".tmp"; }
+fs::path temporary_of(fs::path const& path) {
+  return path.string() + ".tmp";
+}
 
-[[noreturn]] void fail_write(char const* call, fs::path const& path, std::size_t size_bytes, int error) {
+[[noreturn]] void fail_write(char const* call, fs::path const& path, std::size_t size_bytes,
+                             int error) {
   fail(ExitCode::failure, "cannot write ", path.string(), " (", size_bytes, " bytes): ", call, ": ",
        reason(error), ". Free space or quota on that file system, or choose another folder.");
 }
@@ -115,6 +120,8 @@ void write_file_atomically(fs::path const& path, std::string_view text) {
   write_file_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
 }
 
-void remove_stale_temporary(fs::path const& path) { ::unlink(temporary_of(path).c_str()); }
+void remove_stale_temporary(fs::path const& path) {
+  ::unlink(temporary_of(path).c_str());
+}
 
 }  // namespace yolohpc::base

@@ -47,7 +47,9 @@ double Philox::uniform() {
   return static_cast<double>(high << 26 | low) * scale;
 }
 
-double Philox::uniform(double low, double high) { return low + (high - low) * uniform(); }
+double Philox::uniform(double low, double high) {
+  return low + (high - low) * uniform();
+}
 
 std::uint64_t Philox::below(std::uint64_t bound) {
   // Rejects the short last interval, so that every value is equally likely.

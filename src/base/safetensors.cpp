@@ -26,7 +26,7 @@ struct TypeName {
   char const* name;
 };
 constexpr TypeName type_names[] = {
-    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kHalf, "F16"}, {at::kBFloat16, "BF16"},
+    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kHalf, "F16"},  {at::kBFloat16, "BF16"},
     {at::kLong, "I64"},  {at::kInt, "I32"},    {at::kShort, "I16"}, {at::kChar, "I8"},
     {at::kByte, "U8"},   {at::kBool, "BOOL"},
 };
@@ -90,8 +90,9 @@ at::Tensor tensor_from(Json const& entry, std::span<std::byte const> data, Slot 
                 ? UINT64_MAX
                 : bytes * static_cast<std::uint64_t>(extent);
   }
-  YOLOHPC_CHECK_AS(ExitCode::bad_data, bytes == slot.end - slot.begin, origin, ": tensor ", slot.name,
-                   " needs ", bytes, " bytes for its shape, but has ", slot.end - slot.begin, ".");
+  YOLOHPC_CHECK_AS(ExitCode::bad_data, bytes == slot.end - slot.begin, origin, ": tensor ",
+                   slot.name, " needs ", bytes, " bytes for its shape, but has ",
+                   slot.end - slot.begin, ".");
   auto tensor = at::empty(shape, at::TensorOptions().dtype(type));
   if (bytes > 0) std::memcpy(tensor.data_ptr(), data.data() + slot.begin, bytes);
   return tensor;

@@ -61,7 +61,7 @@ std::vector<Option> data_options() {
        .unit = "threads",
        .help = "threads per rank that decode images; auto: from the processors of the rank",
        .group = data_group,
-       .commands = {"train", "val", "bench"},
+       .commands = {"train", "val", "bench", "info"},
        .words = {"auto"},
        .minimum = 1,
        .maximum = 1024},

@@ -25,7 +25,9 @@ std::string formatted(char const* format, double value) {
 }
 
 std::string two_digits(std::int64_t value) {
-  return (value < 10 ? "0" : "") + std::to_string(value);
+  std::string text = std::to_string(value);
+  if (text.size() < 2) text.insert(text.begin(), '0');
+  return text;
 }
 
 int terminal_columns(std::FILE* out) {
@@ -115,7 +117,10 @@ void Progress::update(ProgressState const& state) {
     return;
   }
   // Back to the line's beginning, and clear what a longer bar left there.
-  print("\r" + progress_bar(state, terminal_columns(settings_.out)) + "\033[K");
+  std::string line(1, '\r');
+  line += progress_bar(state, terminal_columns(settings_.out));
+  line += "\033[K";
+  print(line);
   has_bar_ = true;
 }
 

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "support/golden.hpp"
 #include "yolohpc/base/error.hpp"
+
+#include "support/golden.hpp"
 
 namespace yolohpc::base {
 namespace {
@@ -20,7 +21,8 @@ TEST(Files, ReplacesAFileAndLeavesNoTemporary) {
 TEST(Files, AFailedWriteNamesPathAndReasonAndKeepsWhatWasThere) {
   testing::TemporaryFolder folder;
   auto const path = folder.path() / "busy";
-  std::filesystem::create_directories(path / "inside");  // rename over a folder that is not empty fails
+  std::filesystem::create_directories(path /
+                                      "inside");  // rename over a folder that is not empty fails
   try {
     write_file_atomically(path, "x");
     FAIL() << "a folder was replaced";

@@ -6,8 +6,9 @@
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
-#include "support/golden.hpp"
 #include "yolohpc/base/error.hpp"
+
+#include "support/golden.hpp"
 
 namespace yolohpc::base {
 namespace {
@@ -61,7 +62,8 @@ TEST(Safetensors, WritesTheSameBytesTwice) {
 TEST(Safetensors, RefusesEveryCut) {
   auto const bytes = serialize(small());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_NE(message_of({bytes.begin(), bytes.begin() + static_cast<long>(size)}), "accepted") << size;
+    EXPECT_NE(message_of({bytes.begin(), bytes.begin() + static_cast<long>(size)}), "accepted")
+        << size;
   }
 }
 
@@ -71,19 +73,24 @@ TEST(Safetensors, RefusesHeadersThatLie) {
            ",\"data_offsets\":" + offsets + "}}";
   };
   EXPECT_EQ(message_of(with_header(entry("[0,4]"), 4)), "accepted");
-  EXPECT_NE(message_of(with_header(entry("[4,8]"), 8)).find("claims bytes 4 to 8"), std::string::npos);
+  EXPECT_NE(message_of(with_header(entry("[4,8]"), 8)).find("claims bytes 4 to 8"),
+            std::string::npos);
   EXPECT_NE(message_of(with_header(entry("[0,4]"), 5)).find("appended"), std::string::npos);
   EXPECT_NE(message_of(with_header(entry("[0,4]"), 3)).find("cut short"), std::string::npos);
-  EXPECT_NE(message_of(with_header(entry("[0,4]", "[2]"), 4)).find("needs 8 bytes"), std::string::npos);
-  EXPECT_NE(message_of(with_header(entry("[0,4]", "[-1]"), 4)).find("extent -1"), std::string::npos);
+  EXPECT_NE(message_of(with_header(entry("[0,4]", "[2]"), 4)).find("needs 8 bytes"),
+            std::string::npos);
+  EXPECT_NE(message_of(with_header(entry("[0,4]", "[-1]"), 4)).find("extent -1"),
+            std::string::npos);
   EXPECT_NE(message_of(with_header(entry("[0,4]", "[4611686018427387904,4]"), 4)), "accepted");
-  EXPECT_NE(message_of(with_header(entry("[0,4]", "[1]", "F31"), 4)).find("'F31'"), std::string::npos);
+  EXPECT_NE(message_of(with_header(entry("[0,4]", "[1]", "F31"), 4)).find("'F31'"),
+            std::string::npos);
   EXPECT_NE(message_of(with_header("{\"t\":", 4)).find("damaged"), std::string::npos);
 }
 
 TEST(Safetensors, ReadsAFileMadeByTheReferenceWriter) {
   auto const file = testing::golden_tensors("loss_nc3.safetensors");
-  EXPECT_EQ(find_tensor(file.tensors, "pred_scores").sizes(), (std::vector<std::int64_t>{4, 3, 420}));
+  EXPECT_EQ(find_tensor(file.tensors, "pred_scores").sizes(),
+            (std::vector<std::int64_t>{4, 3, 420}));
   EXPECT_FALSE(find_tensor(file.tensors, "nothing").defined());
 }
 

@@ -42,8 +42,12 @@ fs::path shared_dir() {
   return fs::exists(path) ? path : fs::path();
 }
 
-fs::path bin_dir() { return environment("YOLOHPC_BIN_DIR", "build/bin"); }
-fs::path source_dir() { return environment("YOLOHPC_SOURCE_DIR", "."); }
+fs::path bin_dir() {
+  return environment("YOLOHPC_BIN_DIR", "build/bin");
+}
+fs::path source_dir() {
+  return environment("YOLOHPC_SOURCE_DIR", ".");
+}
 
 nlohmann::json golden_json(std::string const& name) {
   std::ifstream file(golden_dir() / name);

@@ -14,7 +14,8 @@ namespace yolohpc::testing {
 
 /// $YOLOHPC_GOLDEN_DIR, by default tests/golden.
 std::filesystem::path golden_dir();
-/// Data that is used in place: the folder `shared` beside the checkout. Empty path when it is not there.
+/// Data that is used in place: the folder `shared` beside the checkout. Empty path when it is not
+/// there.
 std::filesystem::path shared_dir();
 /// Where the built programs are.
 std::filesystem::path bin_dir();
@@ -25,7 +26,8 @@ base::Safetensors golden_tensors(std::string const& name);
 
 /// The formula fill of the fixtures: FNV-1a of the name, then an integer hash of the flat index.
 std::uint32_t formula_bits(std::string const& name, std::uint32_t seed, std::uint64_t index);
-/// The value a fixture gives to the state-dict entry `name` with `shape`; int64 for counters, else float32.
+/// The value a fixture gives to the state-dict entry `name` with `shape`; int64 for counters, else
+/// float32.
 at::Tensor formula_state(std::string const& name, at::IntArrayRef shape, std::uint32_t seed);
 /// bits >> 24, divided by 255: (B, 3, H, W) float32.
 at::Tensor formula_image(std::string const& name, at::IntArrayRef shape, std::uint32_t seed);
@@ -50,8 +52,8 @@ struct CommandResult {
 };
 CommandResult run_command(std::string const& command);
 
-/// Fails the running test unless every element of `got` is within atol + rtol * |expected|; prints the worst
-/// element, both values and the bound. NaN never passes.
+/// Fails the running test unless every element of `got` is within atol + rtol * |expected|; prints
+/// the worst element, both values and the bound. NaN never passes.
 void expect_close(at::Tensor const& got, at::Tensor const& expected, double rtol, double atol,
                   std::string const& what);
 

@@ -50,9 +50,9 @@ template <typename... Parts>
   YOLOHPC_CHECK_AS(::yolohpc::base::ExitCode::failure, condition, __VA_ARGS__)
 
 /// The same with an exit code.
-#define YOLOHPC_CHECK_AS(code, condition, ...)                       \
-  do {                                                               \
-    if (!(condition)) [[unlikely]] {                                 \
-      ::yolohpc::base::fail(code, __VA_ARGS__);                      \
-    }                                                                \
+#define YOLOHPC_CHECK_AS(code, condition, ...)  \
+  do {                                          \
+    if (!(condition)) [[unlikely]] {            \
+      ::yolohpc::base::fail(code, __VA_ARGS__); \
+    }                                           \
   } while (false)

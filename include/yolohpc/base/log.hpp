@@ -11,8 +11,8 @@ namespace yolohpc::base {
 
 enum class Level { info, warning, error };
 
-/// Prints lines for people: information to one stream, warnings and errors to another. Thread-safe; a line is
-/// written by one call, so lines of several ranks never mix.
+/// Prints lines for people: information to one stream, warnings and errors to another. Thread-safe;
+/// a line is written by one call, so lines of several ranks never mix.
 class Log {
  public:
   struct Settings {

@@ -7,23 +7,23 @@
 
 namespace yolohpc::base {
 
-/// What a random number is drawn for. Part of the key, so that draws of different kinds are independent.
-/// The values are stored nowhere but fix the streams: append, never renumber.
+/// What a random number is drawn for. Part of the key, so that draws of different kinds are
+/// independent. The values are stored nowhere but fix the streams: append, never renumber.
 enum class Purpose : std::uint8_t {
-  order = 1,       ///< the permutation of an epoch
-  mosaic = 2,      ///< centre and partners
+  order = 1,   ///< the permutation of an epoch
+  mosaic = 2,  ///< centre and partners
   affine = 3,
   color = 4,
   flip = 5,
   mixup = 6,
   multi_scale = 7,
-  init = 8,        ///< model parameters
-  synth = 9,       ///< drawn data sets
+  init = 8,   ///< model parameters
+  synth = 9,  ///< drawn data sets
   test = 10,
 };
 
-/// The ten-round Philox 4x32 block function. Source: Salmon et al., SC 2011, "Parallel random numbers:
-/// as easy as 1, 2, 3"; check values of Random123.
+/// The ten-round Philox 4x32 block function. Source: Salmon et al., SC 2011, "Parallel random
+/// numbers: as easy as 1, 2, 3"; check values of Random123.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key);
 
@@ -58,8 +58,8 @@ class Philox {
   int used_ = 4;
 };
 
-/// Shuffles in place (Fisher-Yates from the end): part of the sample-order contract, so not std::shuffle,
-/// whose result differs between standard libraries.
+/// Shuffles in place (Fisher-Yates from the end): part of the sample-order contract, so not
+/// std::shuffle, whose result differs between standard libraries.
 void shuffle_in_place(std::span<std::uint32_t> values, Philox& random);
 
 }  // namespace yolohpc::base
