@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -21,6 +23,8 @@
 #include "yolohpc/data/packer.hpp"
 #include "yolohpc/data/shard_set.hpp"
 
+#include "pack_options.hpp"
+
 namespace yolohpc {
 namespace {
 
@@ -28,157 +32,12 @@ namespace fs = std::filesystem;
 using base::Error;
 using base::ExitCode;
 using base::Level;
-using cli::Kind;
-using cli::Option;
 using cli::ParsedOptions;
 using nlohmann::ordered_json;
 
 constexpr double mebibyte = 1024.0 * 1024.0;
 /// Faults printed; the report has all.
 constexpr std::size_t shown_faults = 1000;
-
-Option option(Option row, std::string_view group, std::vector<std::string_view> commands) {
-  row.group = group;
-  row.commands = std::move(commands);
-  return row;
-}
-
-std::vector<Option> pack_options() {
-  constexpr std::string_view input = "Input";
-  constexpr std::string_view output = "Output";
-  constexpr std::string_view machine = "Ranks and threads";
-  std::vector<std::string_view> const pack{"pack"};
-  return {
-      option({.name = "images",
-              .help = "folder that the file names of the labels are relative to (yolo: replaces "
-                      "`path` of the yaml file)",
-              .placeholder = "DIR"},
-             input, pack),
-      option({.name = "annotations",
-              .help = "COCO instances JSON, or data.yaml with --labels yolo",
-              .placeholder = "FILE"},
-             input, pack),
-      option({.name = "labels",
-              .kind = Kind::choice,
-              .default_text = "coco",
-              .help = "form of the labels",
-              .words = {"coco", "yolo"}},
-             input, pack),
-      option({.name = "split",
-              .default_text = "train",
-              .help = "name of the split (yolo: also the entry of the yaml file)",
-              .placeholder = "NAME"},
-             output, pack),
-      option({.name = "out", .help = "folder for the shards", .placeholder = "DIR"}, output, pack),
-      option({.name = "shard-mib",
-              .kind = Kind::number,
-              .default_text = "512",
-              .unit = "MiB",
-              .help = "image bytes in one shard file; a larger image gets a shard of its own",
-              .minimum = 0,
-              .maximum = 1 << 20,
-              .is_open_below = true},
-             output, pack),
-      option({.name = "skip-bad",
-              .kind = Kind::on_off,
-              .default_text = "off",
-              .help = "leave out what has a fault and pack the rest; off: any fault ends with exit "
-                      "code 3 and nothing is packed"},
-             output, pack),
-      option({.name = "overwrite",
-              .kind = Kind::on_off,
-              .default_text = "off",
-              .help = "replace a packed split of the same name"},
-             output, pack),
-      option({.name = "report",
-              .help = "write the report as JSON (the same as --json)",
-              .placeholder = "FILE.json"},
-             output, pack),
-      option({.name = "threads",
-              .kind = Kind::integer,
-              .default_text = "auto",
-              .help = "threads of each rank that read and decode; auto: its share of the cores",
-              .words = {"auto"},
-              .minimum = 1,
-              .maximum = 1024},
-             machine, pack),
-      option({.name = "cache-mib",
-              .kind = Kind::number,
-              .default_text = "1024",
-              .unit = "MiB",
-              .help = "checked images that a rank keeps in memory; those beyond are read twice",
-              .minimum = 0,
-              .maximum = 1 << 24},
-             machine, pack),
-      option({.name = "comm-timeout",
-              .kind = Kind::number,
-              .default_text = "86400",
-              .unit = "s",
-              .help = "longest wait of one rank for another; checking a large set takes hours",
-              .minimum = 0,
-              .is_open_below = true},
-             machine, pack),
-      option({.name = "single-process",
-              .kind = Kind::on_off,
-              .default_text = "off",
-              .help = "one process on purpose, whatever a launcher's variables say"},
-             machine, pack),
-      option({.name = "check-split", .help = "look at this split alone", .placeholder = "NAME"},
-             input, {"verify", "ls"}),
-  };
-}
-
-std::vector<Option> general_options() {
-  constexpr std::string_view group = "General";
-  std::vector<Option> rows{
-      option({.name = "config",
-              .help = "read `key = value` lines, the names being those of the options",
-              .placeholder = "FILE",
-              .is_one_shot = true},
-             group, {}),
-      option({.name = "json",
-              .help = "write the result as JSON; - is standard output",
-              .placeholder = "FILE",
-              .is_one_shot = true},
-             group, {}),
-      option({.name = "help", .kind = Kind::action, .help = "show this text", .is_one_shot = true},
-             group, {}),
-      option({.name = "version",
-              .kind = Kind::action,
-              .help = "show version and build; as JSON with --json",
-              .is_one_shot = true},
-             group, {})};
-  return rows;
-}
-
-cli::Table const& pack_table() {
-  static cli::Table const table = [] {
-    cli::Table made;
-    made.program = "yolohpc-pack";
-    made.summary = "packs images and labels into HDF5 shards";
-    made.commands = {
-        {.name = "pack",
-         .summary = "check every image, then write the shards of a split (the word `pack` may be "
-                    "left out)",
-         .required = {"out"},
-         .example = "mpirun -np 4 yolohpc-pack --images train2017 --annotations "
-                    "instances_train2017.json --split train --out packed"},
-        {.name = "verify",
-         .summary = "read a packed folder and check every checksum",
-         .positionals = {{.name = "DIR"}},
-         .example = "yolohpc-pack verify packed"},
-        {.name = "ls",
-         .summary = "show what is in a packed folder",
-         .positionals = {{.name = "DIR"}},
-         .example = "yolohpc-pack ls packed"},
-    };
-    made.options = pack_options();
-    auto const general = general_options();
-    made.options.insert(made.options.end(), general.begin(), general.end());
-    return made;
-  }();
-  return table;
-}
 
 // ---- pack
 
@@ -261,7 +120,7 @@ data::LabelSource read_labels(ParsedOptions const& options) {
   return data::read_coco_json(annotations, images);
 }
 
-data::PackSettings settings_of(ParsedOptions const& options, comm::World const& world) {
+data::PackSettings settings_of(ParsedOptions const& options, int local_size) {
   data::PackSettings settings;
   settings.out = options.get<std::string>("out");
   settings.split = options.get<std::string>("split");
@@ -270,7 +129,7 @@ data::PackSettings settings_of(ParsedOptions const& options, comm::World const& 
   settings.skip_bad = options.get<bool>("skip-bad");
   settings.overwrite = options.get<bool>("overwrite");
   settings.cache_bytes = static_cast<std::int64_t>(options.get<double>("cache-mib") * mebibyte);
-  int const share = std::max(1, cli::usable_cores() / std::max(1, world.local_size()));
+  int const share = std::max(1, cli::usable_cores() / std::max(1, local_size));
   settings.threads = static_cast<int>(options.optional_integer("threads").value_or(share));
   return settings;
 }
@@ -290,47 +149,89 @@ void write_reports(data::PackReport const& report, ParsedOptions const& options)
   }
 }
 
-ExitCode pack_on(comm::World const& world, comm::Communicator& communicator, base::Log& log,
-                 ParsedOptions const& options) {
-  data::RankGroup const group = group_of(communicator);
-  data::PackSettings settings = settings_of(options, world);
+/// The ranks of this job: MPI when a launcher started the program, a lone process otherwise, so
+/// that packing on a login node needs no working MPI.
+class Ranks {
+ public:
+  Ranks(int argc, char** argv, ParsedOptions const& options) {
+    bool const is_lone = options.get<bool>("single-process") || !is_launched();
+    if (is_lone) {
+      communicator_ = comm::make_single_communicator();
+      return;
+    }
+    double const timeout_s = options.get<double>("comm-timeout");
+    comm::WorldSettings settings;
+    settings.timeout_s = timeout_s;
+    world_ = std::make_unique<comm::World>(argc, argv, settings);
+    communicator_ = comm::make_mpi_communicator(*world_, {.timeout_s = timeout_s});
+  }
+
+  comm::Communicator& communicator() { return *communicator_; }
+  int local_size() const { return world_ ? world_->local_size() : 1; }
+  std::vector<std::string> warnings() const {
+    return world_ ? world_->launch().warnings : std::vector<std::string>();
+  }
+  [[noreturn]] void abort(ExitCode code) const {
+    if (world_) comm::World::abort(code);
+    std::exit(static_cast<int>(code));
+  }
+
+ private:
+  /// True when a variable of a process manager is set; World then finds out how many ranks there
+  /// are.
+  static bool is_launched() {
+    constexpr std::string_view prefixes[] = {"OMPI_COMM_", "PMI_",   "PMIX_",          "SLURM_",
+                                             "PALS_",      "FLUX_",  "JSM_",           "MV2_COMM_",
+                                             "ALPS_",      "HYDRA_", "MPI_LOCALRANKID"};
+    for (auto const& [name, value] : comm::launch_environment()) {
+      for (std::string_view const prefix : prefixes) {
+        if (name.starts_with(prefix)) return true;
+      }
+    }
+    return false;
+  }
+
+  std::unique_ptr<comm::World> world_;
+  std::unique_ptr<comm::Communicator> communicator_;
+};
+
+ExitCode pack_on(Ranks& ranks, base::Log& log, ParsedOptions const& options) {
+  data::RankGroup const group = group_of(ranks.communicator());
+  data::PackSettings settings = settings_of(options, ranks.local_size());
   ProgressLine line;
-  if (world.is_root()) {
+  if (group.rank == 0) {
     settings.on_progress = [&line](data::PackProgress const& progress) { line.show(progress); };
   }
   data::LabelSource const source = data::read_on_root(group, [&] { return read_labels(options); });
   data::PackReport const report = data::pack(source, data::file_reader(source), settings, group);
   print_report(report, log);
-  if (world.is_root()) write_reports(report, options);
+  if (group.rank == 0) write_reports(report, options);
   return report.packed ? ExitCode::done : ExitCode::bad_data;
 }
 
 ExitCode run_pack(int argc, char** argv, ParsedOptions const& options) {
-  comm::WorldSettings launch;
-  launch.timeout_s = options.get<double>("comm-timeout");
-  if (options.get<bool>("single-process")) launch.lone = comm::LoneProcess::on_purpose;
-  comm::World const world(argc, argv, launch);
-  base::Log log({.rank = world.rank(), .host = world.host()});
-  auto const communicator = comm::make_mpi_communicator(world, {.timeout_s = launch.timeout_s});
+  Ranks ranks(argc, argv, options);
+  comm::Communicator& communicator = ranks.communicator();
+  base::Log log({.rank = communicator.rank(), .host = communicator.host()});
   for (auto const& warning : options.warnings()) log.root(Level::warning, warning);
-  for (auto const& warning : world.launch().warnings) log.root(Level::warning, warning);
+  for (auto const& warning : ranks.warnings()) log.root(Level::warning, warning);
   ExitCode code = ExitCode::failure;
   try {
-    code = pack_on(world, *communicator, log, options);
+    code = pack_on(ranks, log, options);
   } catch (Error const& error) {
     // A fault of one rank reaches all of them, so all come here; only communication breaks alone.
     if (error.code() == ExitCode::communication) {
       log.this_rank(Level::error, error.what());
-      comm::World::abort(error.code());
+      ranks.abort(error.code());
     }
     log.root(Level::error, error.what());
     code = error.code();
   } catch (std::exception const& error) {
     log.this_rank(Level::error, error.what());
-    comm::World::abort(ExitCode::failure);
+    ranks.abort(ExitCode::failure);
   }
   // A launcher ends all ranks when the first leaves with a fault: let rank 0 finish its message.
-  communicator->barrier();
+  communicator.barrier();
   return code;
 }
 

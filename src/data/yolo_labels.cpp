@@ -34,11 +34,11 @@ struct DataYaml {
 
 std::vector<Category> read_names(YAML::Node const& names, std::string const& origin) {
   std::vector<Category> categories;
-  if (names.IsSequence()) {
+  if (names.IsDefined() && names.IsSequence()) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       categories.push_back({static_cast<std::int64_t>(i), names[i].as<std::string>()});
     }
-  } else if (names.IsMap()) {
+  } else if (names.IsDefined() && names.IsMap()) {
     for (auto const& entry : names) {
       categories.push_back({entry.first.as<std::int64_t>(), entry.second.as<std::string>()});
     }
