@@ -10,8 +10,10 @@ namespace yolohpc::comm {
 namespace {
 
 constexpr int yields = 200;
-constexpr auto shortest_sleep = std::chrono::microseconds(20);
-constexpr auto longest_sleep = std::chrono::microseconds(200);
+constexpr auto shortest_sleep = std::chrono::nanoseconds(20000);
+constexpr auto longest_sleep = std::chrono::nanoseconds(200000);
+// Short for the first 50 ms or so: a long message moves on only when MPI is polled.
+constexpr auto growth = std::chrono::nanoseconds(500);
 
 }  // namespace
 
@@ -21,8 +23,9 @@ void Backoff::pause() {
     sched_yield();
     return;
   }
-  std::this_thread::sleep_for(std::min(longest_sleep, (pauses_ - yields + 1) * shortest_sleep));
-  if (pauses_ < 2 * yields) ++pauses_;
+  auto const sleep = std::min(longest_sleep, shortest_sleep + (pauses_ - yields) * growth);
+  if (sleep < longest_sleep) ++pauses_;
+  std::this_thread::sleep_for(sleep);
 }
 
 }  // namespace yolohpc::comm

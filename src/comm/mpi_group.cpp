@@ -107,8 +107,9 @@ void MpiGroup::wait(Flight flight) {
 }
 
 void MpiGroup::give_up(Flight flight, std::string const& why) {
+  std::string const amount = flight.bytes > 0 ? base::join(" of ", flight.bytes, " bytes") : "";
   broken_ = base::join("rank ", settings_.rank, " of ", settings_.size, " on ", settings_.host,
-                       ", in ", flight.collective, " of ", flight.bytes, " bytes, ", why);
+                       ", in ", flight.collective, amount, ", ", why);
   // Not freed on purpose: MPI may still write there.
   static_cast<void>(new std::vector<std::shared_ptr<void>>(std::move(flight.owners)));
   base::fail(ExitCode::communication, broken_);
