@@ -29,26 +29,18 @@ class AutocastSetting {
   at::ScalarType type_;
 };
 
-/// Applies a setting for its life, without the cache of cast weights: a cast made in the first
-/// round, where no gradient is recorded, would be found again in the second and cut the weight off
-/// from its gradient.
+/// Applies a setting for its life.
 class AutocastGuard {
  public:
-  AutocastGuard(at::DeviceType device, AutocastSetting const& setting)
-      : before_(device), cached_before_(at::autocast::is_autocast_cache_enabled()) {
+  AutocastGuard(at::DeviceType device, AutocastSetting const& setting) : before_(device) {
     setting.apply();
-    at::autocast::set_autocast_cache_enabled(false);
   }
   AutocastGuard(AutocastGuard const&) = delete;
   AutocastGuard& operator=(AutocastGuard const&) = delete;
-  ~AutocastGuard() {
-    before_.apply();
-    at::autocast::set_autocast_cache_enabled(cached_before_);
-  }
+  ~AutocastGuard() { before_.apply(); }
 
  private:
   AutocastSetting before_;
-  bool cached_before_;
 };
 
 struct Recipe : torch::CustomClassHolder {
@@ -68,7 +60,6 @@ class Checkpoint : public torch::autograd::Function<Checkpoint> {
                                at::TensorList tensors) {
     context->saved_data["recipe"] = c10::IValue::make_capsule(recipe);
     context->save_for_backward(tensors.vec());
-    AutocastGuard const autocast(recipe->device, recipe->autocast);
     return recipe->part(tensors.slice(0, recipe->input_count).vec(), Round::first);
   }
 

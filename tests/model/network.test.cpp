@@ -280,7 +280,7 @@ std::vector<at::Tensor> bf16_gradients(bool checkpoints) {
   auto const output = network.forward(images);
   at::autocast::set_autocast_enabled(at::kCPU, false);
   EXPECT_EQ(output.scores.scalar_type(), at::kBFloat16);
-  // The cache is left as it is: the second computation of a layer must not find cast weights in it.
+  // The cache of cast weights is left filled, as it is in a training step.
   (output.boxes.to(at::kFloat).square().sum() + output.scores.to(at::kFloat).square().sum())
       .backward();
   at::autocast::clear_cache();
