@@ -79,6 +79,59 @@ void LabelResolver::count_duplicate_annotation_ids(LabelSource& source) const {
   if (repeated > 0) source.converted["duplicate_annotation_id"] = repeated;
 }
 
+/// Place in the source's images of each annotation, `nowhere` for those with a fault, which is
+/// recorded.
+std::vector<std::size_t> LabelResolver::places_of_annotations(LabelSource& source) const {
+  auto const places = places_of_images(source.images);
+  std::vector<std::size_t> result(annotations_.size(), nowhere);
+  for (std::size_t i = 0; i < annotations_.size(); ++i) {
+    RawAnnotation const& raw = annotations_[i];
+    auto const place = places.find(raw.image_id);
+    if (place == places.end()) {
+      source.faults.push_back(annotation_fault("annotation_unknown_image", raw,
+                                               base::join("annotation ", raw.id, " names image id ",
+                                                          raw.image_id, ", which is not listed")));
+    } else if (!class_of(source.categories, raw.category_id)) {
+      source.faults.push_back(
+          annotation_fault("annotation_unknown_category", raw,
+                           base::join("annotation ", raw.id, " names category_id ", raw.category_id,
+                                      ", which is not listed")));
+    } else if (!raw.fault.empty()) {
+      source.faults.push_back(annotation_fault("annotation_bad_box", raw,
+                                               base::join("annotation ", raw.id, ": ", raw.fault)));
+    } else {
+      result[i] = place->second;
+    }
+  }
+  return result;
+}
+
+/// Counting sort by image, which keeps the source's order inside each.
+void LabelResolver::group_annotations(std::vector<std::size_t> const& places,
+                                      LabelSource& source) const {
+  source.first_annotation.assign(source.images.size() + 1, 0);
+  for (std::size_t const place : places) {
+    if (place != nowhere) ++source.first_annotation[place + 1];
+  }
+  std::partial_sum(source.first_annotation.begin(), source.first_annotation.end(),
+                   source.first_annotation.begin());
+  source.annotations.resize(source.first_annotation.back());
+  std::vector<std::uint64_t> next(source.first_annotation.begin(),
+                                  source.first_annotation.end() - 1);
+  for (std::size_t i = 0; i < annotations_.size(); ++i) {
+    if (places[i] == nowhere) continue;
+    RawAnnotation const& raw = annotations_[i];
+    bool const has_area = std::isfinite(raw.area);
+    if (!has_area) ++source.converted["area_missing"];
+    source.annotations[next[places[i]]++] = {
+        .id = raw.id,
+        .xywh_px = raw.bbox,
+        .area = has_area ? raw.area : raw.bbox[2] * raw.bbox[3],
+        .class_index = *class_of(source.categories, raw.category_id),
+        .is_crowd = raw.is_crowd};
+  }
+}
+
 LabelSource LabelResolver::finish() && {
   YOLOHPC_CHECK_AS(base::ExitCode::bad_data, !images_.empty(), origin_,
                    ": no images (the list is empty).");
@@ -90,51 +143,7 @@ LabelSource LabelResolver::finish() && {
   source.images = std::move(images_);
   find_duplicate_images(source);
   count_duplicate_annotation_ids(source);
-
-  // Counting sort by image: keeps the source's order inside each.
-  auto const places = places_of_images(source.images);
-  std::vector<std::size_t> image_of(annotations_.size(), nowhere);
-  std::vector<std::int32_t> class_index_of(annotations_.size(), 0);
-  source.first_annotation.assign(source.images.size() + 1, 0);
-  for (std::size_t i = 0; i < annotations_.size(); ++i) {
-    RawAnnotation& raw = annotations_[i];
-    auto const place = places.find(raw.image_id);
-    auto const class_index = class_of(source.categories, raw.category_id);
-    if (place == places.end()) {
-      source.faults.push_back(annotation_fault("annotation_unknown_image", raw,
-                                               base::join("annotation ", raw.id, " names image id ",
-                                                          raw.image_id, ", which is not listed")));
-    } else if (!class_index) {
-      source.faults.push_back(
-          annotation_fault("annotation_unknown_category", raw,
-                           base::join("annotation ", raw.id, " names category_id ", raw.category_id,
-                                      ", which is not listed")));
-    } else if (!raw.fault.empty()) {
-      source.faults.push_back(annotation_fault("annotation_bad_box", raw,
-                                               base::join("annotation ", raw.id, ": ", raw.fault)));
-    } else {
-      image_of[i] = place->second;
-      class_index_of[i] = *class_index;
-      ++source.first_annotation[place->second + 1];
-    }
-  }
-  std::partial_sum(source.first_annotation.begin(), source.first_annotation.end(),
-                   source.first_annotation.begin());
-  source.annotations.resize(source.first_annotation.back());
-  std::vector<std::uint64_t> next(source.first_annotation.begin(),
-                                  source.first_annotation.end() - 1);
-  for (std::size_t i = 0; i < annotations_.size(); ++i) {
-    if (image_of[i] == nowhere) continue;
-    RawAnnotation const& raw = annotations_[i];
-    bool const has_area = std::isfinite(raw.area);
-    if (!has_area) ++source.converted["area_missing"];
-    source.annotations[next[image_of[i]]++] = {
-        .id = raw.id,
-        .xywh_px = raw.bbox,
-        .area = has_area ? raw.area : raw.bbox[2] * raw.bbox[3],
-        .class_index = class_index_of[i],
-        .is_crowd = raw.is_crowd};
-  }
+  group_annotations(places_of_annotations(source), source);
   return source;
 }
 

@@ -37,6 +37,8 @@ class LabelResolver {
   void sort_categories();
   void find_duplicate_images(LabelSource& source) const;
   void count_duplicate_annotation_ids(LabelSource& source) const;
+  std::vector<std::size_t> places_of_annotations(LabelSource& source) const;
+  void group_annotations(std::vector<std::size_t> const& places, LabelSource& source) const;
 
   std::string origin_;
   std::vector<SourceImage> images_;

@@ -67,7 +67,7 @@ inline std::vector<std::byte> jpeg_bytes(data::Image const& image, int orientati
                         &size, TJSAMP_420, 90, 0),
             0);
   auto const plain = std::as_bytes(std::span(encoded, size));
-  std::vector<std::byte> bytes(plain.begin(), plain.begin() + 2);
+  std::vector<std::byte> bytes(plain.begin(), plain.end());
   if (orientation != 0) {
     // APP1 of 34 bytes: header, big-endian TIFF, one directory entry.
     std::string marker(
@@ -76,9 +76,8 @@ inline std::vector<std::byte> jpeg_bytes(data::Image const& image, int orientati
         36);
     marker[29] = static_cast<char>(orientation);
     auto const block = bytes_of(marker);
-    bytes.insert(bytes.end(), block.begin(), block.end());
+    bytes.insert(bytes.begin() + 2, block.begin(), block.end());
   }
-  bytes.insert(bytes.end(), plain.begin() + 2, plain.end());
   tjFree(encoded);
   tjDestroy(handle);
   return bytes;
