@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include "yolohpc/base/clock.hpp"
 #include "yolohpc/base/error.hpp"
@@ -53,23 +54,31 @@ Batch assembled(at::Tensor images, std::vector<MadeSample> const& samples) {
 }  // namespace
 
 at::Tensor TensorPool::take(BatchShape const& shape) {
-  // More than that are not in use at once in any pattern of this program.
-  constexpr std::size_t most_kept = 16;
+  // Rectangular validation has a shape for every batch: what is not wanted again must not pile up.
+  constexpr std::size_t most_kept = 8;
   std::vector<std::int64_t> const sizes{shape.images, 3, shape.size.height, shape.size.width};
-  auto const is_free = [](at::Tensor const& tensor) {
-    return tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+  auto const options = at::TensorOptions().dtype(at::kByte);
+  at::Tensor memory;
+  {
+    std::lock_guard const lock(shelf_->mutex);
+    auto const fits = [&](at::Tensor const& tensor) {
+      return tensor.sizes() == at::IntArrayRef(sizes);
+    };
+    auto const place = std::find_if(shelf_->free.begin(), shelf_->free.end(), fits);
+    if (place != shelf_->free.end()) {
+      memory = *place;
+      shelf_->free.erase(place);
+    }
+  }
+  if (!memory.defined()) {
+    memory = at::empty(sizes, options.pinned_memory(memory_ == HostMemory::pinned));
+  }
+  auto const give_back = [shelf = shelf_, memory](void*) {
+    std::lock_guard const lock(shelf->mutex);
+    shelf->free.push_back(memory);
+    if (shelf->free.size() > most_kept) shelf->free.pop_front();
   };
-  for (auto const& tensor : tensors_) {
-    if (tensor.sizes() == at::IntArrayRef(sizes) && is_free(tensor)) return tensor;
-  }
-  if (tensors_.size() >= most_kept) {
-    auto const unused = std::find_if(tensors_.begin(), tensors_.end(), is_free);
-    if (unused != tensors_.end()) tensors_.erase(unused);
-  }
-  auto const options =
-      at::TensorOptions().dtype(at::kByte).pinned_memory(memory_ == HostMemory::pinned);
-  tensors_.push_back(at::empty(sizes, options));
-  return tensors_.back();
+  return at::from_blob(memory.mutable_data_ptr(), sizes, give_back, options);
 }
 
 BatchPipeline::BatchPipeline(BatchMaker& maker, Settings const& settings)

@@ -1,5 +1,7 @@
 #include "yolohpc/data/sample_source.hpp"
 
+#include <string>
+
 #include "yolohpc/base/error.hpp"
 
 namespace yolohpc::data {
@@ -34,19 +36,24 @@ class ShardSource final : public SampleSource {
     try {
       scratch.decoder.decode(scratch.bytes, record.orientation, scratch.picture);
     } catch (ImageFault const& fault) {
-      base::fail(base::ExitCode::bad_data, "shard ", record.shard, ", record ",
-                 record.index_in_shard, " (", record.file_name, "): ", fault.what());
+      base::fail(base::ExitCode::bad_data, place_of(record), " is ", fault.what(),
+                 ". Pack the data set again.");
     }
     auto const& picture = scratch.picture;
     YOLOHPC_CHECK_AS(base::ExitCode::bad_data,
                      picture.width == record.width_px && picture.height == record.height_px,
-                     "shard ", record.shard, ", record ", record.index_in_shard, " (",
-                     record.file_name, ") decodes to ", picture.width, " x ", picture.height,
+                     place_of(record), " decodes to ", picture.width, " x ", picture.height,
                      " pixels, its table says ", record.width_px, " x ", record.height_px,
                      ". Pack the data set again.");
   }
 
  private:
+  std::string place_of(Record const& record) const {
+    return base::join("shard ", record.shard, " of ", shards_.shard_count(), ", record ",
+                      record.index_in_shard, " (image id ", record.image_id, ", ", record.file_name,
+                      ")");
+  }
+
   ShardSet const& shards_;
 };
 

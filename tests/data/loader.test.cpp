@@ -108,6 +108,19 @@ TEST(TrainLoader, EpochsAndSeedsDiffer) {
   EXPECT_FALSE(global_batches(source, settings, 1, 2) == batches);
 }
 
+// One image, one slot: nothing but the epoch can tell the draws apart (requirement C12).
+TEST(TrainLoader, AugmentsTheSameImageAnewInEveryEpoch) {
+  DrawnSource const source(1);
+  auto settings = small_settings();
+  settings.batch = 1;
+  settings.augment.mosaic = 0;
+  settings.augment.mixup = 0;
+  auto const pictures = global_batches(source, settings, 1, 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(pictures[i].pixels, pictures[j].pixels);
+  }
+}
+
 TEST(TrainLoader, ResumesInTheMiddleOfAnEpochBitForBit) {
   DrawnSource const source(21);
   auto settings = small_settings();

@@ -32,8 +32,12 @@ Matrix affine_matrix(AffineDraw const& draw, Size input, Size output);
 Corners mapped_box(Corners const& box, Matrix const& matrix);
 /// A box cut at the edges of a picture.
 Corners clipped_box(Corners const& box, Size picture);
-/// Whether a box is still worth training on: at least two pixels wide and high, a tenth of its area
-/// left, not too long. \param before  original size times scale. Strict comparisons in float32.
+/// Whether a box is still worth training on: more than two pixels wide and high, more than a tenth
+/// of its area left, less than 100 times longer than wide. Strict comparisons in float32.
+///
+/// \param before  on the canvas, not yet scaled
+/// \param after   mapped and clipped
+///
 /// Source: spec/data.md section 5.
 bool keeps_box(Corners const& before, Corners const& after, float scale);
 
@@ -57,11 +61,14 @@ struct WarpSettings {
   bool flip_y = false;  ///< mirror the result upside down
 };
 
-/// dst(x, y) = src(M^-1 (x, y)) on integer pixel indices, bilinear, each tap outside the canvas or
-/// on an uncovered part of it counting as the border colour, rounded half up. Each tap is taken
-/// from the tile it lies in. A matrix without rotation and shear takes a separable path. The pixels
-/// under the canvas must outlive the sampler. \throws Error  the matrix has no inverse Source:
-/// spec/data.md section 5.
+/// dst(x, y) = src(M^-1 (x, y)) on integer pixel indices, bilinear, rounded half up. A tap outside
+/// the canvas or on an uncovered part of it counts as the border colour; each tap is taken from the
+/// tile it lies in. A matrix without rotation and shear takes a separable path. The pixels under
+/// the canvas must outlive the sampler.
+///
+/// \throws Error  the matrix has no inverse
+///
+/// Source: spec/data.md section 5.
 std::unique_ptr<RowSampler> make_row_sampler(Canvas const& canvas, WarpSettings const& settings);
 
 }  // namespace yolohpc::data

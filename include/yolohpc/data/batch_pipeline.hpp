@@ -45,7 +45,9 @@ class BatchMaker {
   virtual ~BatchMaker() = default;
   /// Shape of batch `batch` (0, 1, ...), nothing after the last.
   virtual std::optional<BatchShape> shape(std::int64_t batch) = 0;
-  /// Makes image `slot` of a batch. \param planes  (3, H, W) uint8 to be written
+  /// Makes image `slot` of a batch.
+  ///
+  /// \param planes  (3, H, W) uint8 to be written
   virtual MadeSample make(std::int64_t batch, std::int64_t slot, std::uint8_t* planes,
                           WorkerScratch& scratch) = 0;
   /// Batch `batch` was handed out: nothing of it is asked for again.
@@ -55,15 +57,21 @@ class BatchMaker {
 /// Memory of the pixel tensors. `pinned` needs a build and a machine with CUDA.
 enum class HostMemory { pageable, pinned };
 
-/// Gives out (B, 3, H, W) uint8 tensors, and gives one out again when nobody else holds it.
+/// Gives out (B, 3, H, W) uint8 tensors over memory that comes back when the last tensor that
+/// shares it dies, in whatever thread. Thread-safe.
 class TensorPool {
  public:
   explicit TensorPool(HostMemory memory) : memory_(memory) {}
   at::Tensor take(BatchShape const& shape);
 
  private:
+  /// Outlives the pool while tensors are about.
+  struct Shelf {
+    std::mutex mutex;
+    std::deque<at::Tensor> free;
+  };
   HostMemory memory_;
-  std::vector<at::Tensor> tensors_;
+  std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
 };
 
 /// Batches 0, 1, 2, ... of a BatchMaker. The result does not depend on the number of threads.
@@ -86,7 +94,9 @@ class BatchPipeline {
   /// Ends the threads after the image each is at.
   ~BatchPipeline();
 
-  /// The next batch, nothing after the last. \throws whatever making the batch threw
+  /// The next batch, nothing after the last.
+  ///
+  /// \throws whatever making the batch threw
   std::optional<Batch> next();
 
   /// Seconds that next() waited for batches so far.

@@ -32,9 +32,12 @@ void blend_rows(std::uint8_t const* a, std::uint8_t const* b, float weight, int 
 /// Interpolates along a row of RGB triples and packs each result as R | G << 8 | B << 16, rounded
 /// half up; the top byte is unspecified.
 ///
-/// \param row      triples of floats in 0..255; 3 * (offset / 3 + 2) + 1 floats are readable for
-/// each tap \param offsets  3 * first column of the pair, for each of `count` results \param
-/// weights  weight of the second column of the pair
+/// \param row      triples of floats in 0..255; of each pair of columns and one float beyond it is
+/// read
+///
+/// \param offsets  3 * first column of the pair, for each of `count` results
+///
+/// \param weights  weight of the second column of the pair
 void interpolate_columns(float const* row, std::int32_t const* offsets, float const* weights,
                          int count, std::uint32_t* out);
 
