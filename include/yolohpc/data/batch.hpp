@@ -24,8 +24,8 @@ struct Batch {
   std::vector<std::int64_t> image_ids;  ///< B, the ids of the data set
   std::vector<std::uint32_t> samples;   ///< B, positions in the data set
   std::vector<ImageGeometry> geometry;  ///< B in validation, empty in training
-  /// Records that could not be read and were replaced while this batch was made; they may be other
-  /// images than those above (mosaic partners).
+  /// Images of this batch that stand in for a record that could not be read. A bad mosaic partner
+  /// counts when its own turn comes.
   std::int64_t bad_samples = 0;
 };
 
