@@ -51,7 +51,7 @@ cli::Table make_table() {
                    .group = "Data set",
                    .placeholder = "WxH"},
                   count_option("classes", "6", "classes",
-                               "the first ones of disc, square, triangle, star, ring, cross, "
+                               "the first ones of disc, cross, triangle, ring, star, square, "
                                "crescent, hexagon",
                                1, static_cast<double>(data::synth_shapes.size())),
                   count_option("quality", "90", "", "of the JPEG files", 1, 100),

@@ -19,7 +19,7 @@ constexpr double smallest_radius_px = 4;
 constexpr double smallest_side = 0.75;       // of the largest picture
 constexpr double least_visible_share = 0.6;  // of an object at the border
 constexpr double most_overlap = 0.5;         // of the smaller of two boxes
-constexpr float least_contrast = 0.33F;
+constexpr float least_contrast = 0.4F;
 constexpr int placement_tries = 25;
 constexpr int color_tries = 20;
 

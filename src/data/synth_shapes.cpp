@@ -102,17 +102,17 @@ bool is_inside(int shape, double aspect, double u, double v) {
     case 0:
       return std::hypot(u, v / aspect) <= 1;
     case 1:
-      return std::fabs(u) <= square_half_side && std::fabs(v) <= square_half_side * aspect;
+      return in_cross(u, v);
     case 2:
       return in_regular_polygon(u, v, 3);
-    case 3:
-      return in_star(u, v);
-    case 4: {
+    case 3: {
       double const radius = std::hypot(u, v);
       return radius <= 1 && radius >= ring_hole;
     }
+    case 4:
+      return in_star(u, v);
     case 5:
-      return in_cross(u, v);
+      return std::fabs(u) <= square_half_side && std::fabs(v) <= square_half_side * aspect;
     case 6:
       return in_crescent(u, v);
     default:

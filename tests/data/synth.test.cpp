@@ -164,8 +164,8 @@ TEST(WriteSynthSet, WritesPicturesAndAnnotationsThatBelongTogether) {
       base::read_text_file(folder.path() / "annotations" / "instances_train.json"));
   ASSERT_EQ(json.at("images").size(), 12);
   ASSERT_EQ(json.at("categories").size(), 6);
-  EXPECT_EQ(json.at("categories").at(3).at("name"), "star");
-  EXPECT_EQ(json.at("categories").at(3).at("id"), 4);
+  EXPECT_EQ(json.at("categories").at(4).at("name"), "star");
+  EXPECT_EQ(json.at("categories").at(4).at("id"), 5);
   std::size_t annotation = 0;
   for (std::uint64_t i = 0; i < 12; ++i) {
     auto const picture = draw_picture(settings, SynthSplit::train, i);

@@ -12,9 +12,10 @@
 
 namespace yolohpc::data {
 
-/// The shapes that can be drawn, in the order of their category ids (from 1).
+/// The shapes that can be drawn, in the order of their category ids (from 1): those that are easy
+/// to tell apart come first.
 inline constexpr std::array<std::string_view, 8> synth_shapes = {
-    "disc", "square", "triangle", "star", "ring", "cross", "crescent", "hexagon"};
+    "disc", "cross", "triangle", "ring", "star", "square", "crescent", "hexagon"};
 
 struct SynthSettings {
   std::int64_t train_images = 400;
