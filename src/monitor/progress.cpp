@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 
@@ -34,6 +36,17 @@ int terminal_columns(std::FILE* out) {
   winsize size{};
   bool const is_known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return is_known ? size.ws_col : default_columns;
+}
+
+// Open MPI gives its ranks a pseudo-terminal even when its own output goes to a file, so what
+// counts under it is where the launcher writes.
+bool is_terminal(std::FILE* out) {
+  if (::isatty(::fileno(out)) != 1) return false;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
+  std::error_code error;
+  auto const launcher = std::filesystem::path("/proc") / std::to_string(::getppid()) / "fd/1";
+  auto const target = std::filesystem::read_symlink(launcher, error).string();
+  return !error && (target.starts_with("/dev/pts/") || target.starts_with("/dev/tty"));
 }
 
 // Everything but the position in the epoch, which the bar shows in its own way.
@@ -97,7 +110,7 @@ double estimate_remaining_s(ProgressState const& state, double seconds_per_step,
 Progress::Progress(Settings settings)
     : settings_(settings), last_s_(-std::numeric_limits<double>::infinity()) {
   if (settings_.style == Style::automatic) {
-    settings_.style = ::isatty(::fileno(settings_.out)) == 1 ? Style::bar : Style::lines;
+    settings_.style = is_terminal(settings_.out) ? Style::bar : Style::lines;
   }
   if (!settings_.is_root) settings_.style = Style::silent;
 }

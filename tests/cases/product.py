@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 
 BIN = Path(os.environ["YOLOHPC_BIN_DIR"])
-MPIEXEC = os.environ.get("YOLOHPC_MPIEXEC", "mpirun").split()
+MPIEXEC = os.environ.get("MPIEXEC_WORDS", "mpirun").split()
 
 
 def write_png(path, width, height, seed):
