@@ -127,13 +127,22 @@ TEST(Metrics, AreUndefinedWithoutLabels) {
   EXPECT_EQ(metrics.map50_95, -1);
 }
 
-// A box shifted by 1 of 10 has IoU 9/11; each threshold gives the label to the first that passes it.
-// only.
+// A box shifted by 1 of 10 has IoU 9/11; each threshold gives the label to the first that passes
+// it. only.
 TEST(Metrics, MatchOnceAndByThreshold) {
   auto const hits = true_positives(std::vector{found(1, 0.9f), found(0, 0.8f)},
                                    std::vector{box_at(0), box_at(0, 1)});
   EXPECT_EQ(digits(hits[0]), "1111111000") << "IoU 9/11 passes 0.5 .. 0.8";
   EXPECT_EQ(digits(hits[1]), "0000000111") << "what is left";
+}
+
+// The first detection has IoU 9/11 with both labels and takes the first of them up to 0.8. The
+// second one, IoU 1 with the first and 2/3 with the second, is left the second label there.
+TEST(Metrics, TakeTheFirstOfEqualOverlaps) {
+  auto const hits = true_positives(std::vector{found(1, 0.9f), found(0, 0.8f)},
+                                   std::vector{box_at(0), box_at(2)});
+  EXPECT_EQ(digits(hits[0]), "1111111000");
+  EXPECT_EQ(digits(hits[1]), "1111000111");
 }
 
 // The confidences of the fixture are heavily tied over images.
