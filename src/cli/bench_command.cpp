@@ -4,6 +4,7 @@
 
 #include "yolohpc/cli/commands.hpp"
 #include "yolohpc/train/bench_step.hpp"
+#include "yolohpc/train/math_mode.hpp"
 
 namespace yolohpc::cli {
 namespace {
@@ -55,6 +56,7 @@ base::ExitCode run_bench(Session& session, ParsedOptions& options) {
   auto const& what = options.positionals().at(0);
   YOLOHPC_CHECK_AS(base::ExitCode::usage, what == "step", "`yolohpc bench ", what,
                    "` is planned and not in this build; `bench step` is.");
+  train::set_math_mode({.tf32 = options.get<bool>("tf32"), .deterministic = false});
   auto const settings = step_settings(session, options);
   auto const ranks = session.rank_table();
   auto const result = train::bench_step(settings, session.tensor_comm());

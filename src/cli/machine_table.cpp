@@ -153,7 +153,8 @@ std::vector<Option> run_options() {
       count_of("keep", "2", "checkpoints", "newest ones that stay, beside the best", 1),
       {.name = "walltime",
        .default_text = "auto",
-       .help = "time limit of the job from its start: seconds, MM:SS, HH:MM:SS or D-HH:MM:SS; auto: from "
+       .help = "time limit of the job from its start: seconds, MM:SS, HH:MM:SS or D-HH:MM:SS; "
+               "auto: from "
                "the environment of Slurm or PBS",
        .group = run_group,
        .commands = {"train"},

@@ -3,6 +3,7 @@
 #include "yolohpc/base/build_info.hpp"
 #include "yolohpc/base/clock.hpp"
 #include "yolohpc/cli/commands.hpp"
+#include "yolohpc/train/math_mode.hpp"
 #include "yolohpc/train/stop.hpp"
 #include "yolohpc/train/trainer.hpp"
 
@@ -122,6 +123,8 @@ TrainSettings make_settings(Session& session, ParsedOptions const& options) {
 }  // namespace
 
 base::ExitCode run_train(Session& session, ParsedOptions& options) {
+  train::set_math_mode(
+      {.tf32 = options.get<bool>("tf32"), .deterministic = options.get<bool>("deterministic")});
   auto const settings = make_settings(session, options);
   train::plan_batch(settings.batch, session.world().size(), settings.accumulate);
   auto const ranks = session.rank_table();
