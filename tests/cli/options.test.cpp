@@ -347,11 +347,11 @@ TEST(Help, ShowsEveryOptionWithUnitAndDefault) {
   for (auto const& command : yolohpc_table().commands) {
     auto const text = flat(command_help(yolohpc_table(), std::string(command.name)));
     for (auto const* option : yolohpc_table().options_of(command.name)) {
-      expect_parts(text, {"--" + std::string(option->name)});
+      expect_parts(text, {base::join("--", option->name)});
       if (!option->default_text.empty()) {
-        expect_parts(text, {"(=" + std::string(option->default_text) + ")"});
+        expect_parts(text, {base::join("(=", option->default_text, ")")});
       }
-      if (!option->unit.empty()) expect_parts(text, {flat("[" + std::string(option->unit))});
+      if (!option->unit.empty()) expect_parts(text, {flat(base::join("[", option->unit))});
     }
   }
 }
