@@ -61,14 +61,16 @@ base::ExitCode run_bench(Session& session, ParsedOptions& options) {
   auto const ranks = session.rank_table();
   auto const result = train::bench_step(settings, session.tensor_comm());
   if (!session.world().is_root()) return base::ExitCode::done;
-  std::printf("%s, %d px, global batch %lld, %d rank(s) x %d thread(s)\n",
-              settings.train.model.c_str(), settings.train.image_size,
-              static_cast<long long>(result.batch), session.world().size(), session.threads());
-  std::printf(
+  auto const json = options.get<std::string>("json");
+  std::FILE* const out = text_stream(json);
+  std::fprintf(out, "%s, %d px, global batch %lld, %d rank(s) x %d thread(s)\n",
+               settings.train.model.c_str(), settings.train.image_size,
+               static_cast<long long>(result.batch), session.world().size(), session.threads());
+  std::fprintf(
+      out,
       "full step  %8.2f images/s (median of %zu)\nbare step  %8.2f images/s\nratio      %8.3f\n",
       result.median_images_per_s, result.images_per_s.size(), result.median_bare_images_per_s,
       result.median_ratio);
-  auto const json = options.get<std::string>("json");
   if (json.empty()) return base::ExitCode::done;
   auto object = step_json(settings, result);
   object["ranks"] = session.world().size();

@@ -17,8 +17,8 @@ base::ExitCode run_eval(ParsedOptions& options) {
   auto const detections =
       eval::read_detections(options.get<std::string>("dt"), annotations.dataset);
   auto const results = eval::evaluate(annotations.dataset, detections);
-  std::printf("%s", eval::summary_text(results).c_str());
   auto const json = options.get<std::string>("json");
+  std::fprintf(text_stream(json), "%s", eval::summary_text(results).c_str());
   if (!json.empty()) {
     write_json_result(
         json, eval::summary_json(results, annotations.dataset.categories, clock.elapsed_s()));

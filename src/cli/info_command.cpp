@@ -10,6 +10,10 @@ Record runtime_record() {
           {"cuda_devices", std::to_string(comm::visible_device_count())}};
 }
 
+std::FILE* text_stream(std::string const& json) {
+  return json == "-" ? stderr : stdout;
+}
+
 base::ExitCode run_info(Session& session, ParsedOptions& options) {
   auto const table = session.rank_table();
   if (!session.world().is_root()) return base::ExitCode::done;

@@ -128,7 +128,7 @@ std::vector<Option> length_options() {
        .kind = Kind::integer,
        .default_text = "0",
        .unit = "optimizer steps",
-       .help = "end after this many, for measurements; 0: no limit",
+       .help = "this start ends after so many, with a checkpoint, for measurements; 0: no limit",
        .group = schedule_group,
        .commands = {"train"},
        .minimum = 0},
@@ -167,10 +167,10 @@ std::vector<Option> optimizer_options() {
        .kind = Kind::choice,
        .default_text = "auto",
        .help =
-           "auto chooses by the number of iterations, with a learning rate of its own; a rate that "
-           "you give wins",
+           "auto chooses by the number of iterations, with a learning rate of its own; one that "
+           "you give beside it is refused",
        .group = schedule_group,
-       .commands = {"train"},
+       .commands = {"train", "bench"},
        .words = {"auto", "sgd", "adamw", "musgd"}},
       {.name = "lr0",
        .kind = Kind::number,

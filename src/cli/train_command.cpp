@@ -12,8 +12,15 @@ namespace {
 
 using train::TrainSettings;
 
+// A configuration file lists every setting, so a default in it says nothing about what someone
+// wanted.
 train::Chosen chosen(ParsedOptions const& options, char const* name) {
-  return {.value = options.get<double>(name), .is_given = options.was_set(name)};
+  double const value = options.get<double>(name);
+  auto const* option = yolohpc_table().find_option("train", name);
+  bool const is_default = value == std::stod(std::string(option->default_text));
+  bool const is_given =
+      options.source(name) == Source::config_file ? !is_default : options.was_set(name);
+  return {.value = value, .is_given = is_given};
 }
 
 optim::LrScaling lr_scaling(std::string const& word) {
@@ -32,6 +39,8 @@ train::ConfigPairs config_pairs(ParsedOptions const& options) {
 
 void fill_run(ParsedOptions const& options, TrainSettings& settings) {
   settings.out = options.get<std::string>("out");
+  YOLOHPC_CHECK_AS(base::ExitCode::usage, !settings.out.empty(),
+                   "--out is empty (an unset variable in a job script?). Name the run folder.");
   auto const resume = options.get<std::string>("resume");
   if (resume == "auto") {
     settings.resume = train::Resume::automatic;

@@ -39,13 +39,14 @@ eval::InferenceSettings inference_settings(Session& session, ParsedOptions const
   return settings;
 }
 
-void print_metrics(eval::DetectionMetrics const& metrics) {
+void print_metrics(eval::DetectionMetrics const& metrics, std::FILE* out) {
   if (!metrics.is_defined()) {
-    std::printf("The split has no objects: AP is undefined.\n");
+    std::fprintf(out, "The split has no objects: AP is undefined.\n");
     return;
   }
-  std::printf("precision %.5f  recall %.5f  mAP50 %.5f  mAP50-95 %.5f  (as in the training log)\n",
-              metrics.mean_precision, metrics.mean_recall, metrics.map50, metrics.map50_95);
+  std::fprintf(out,
+               "precision %.5f  recall %.5f  mAP50 %.5f  mAP50-95 %.5f  (as in the training log)\n",
+               metrics.mean_precision, metrics.mean_recall, metrics.map50, metrics.map50_95);
 }
 
 }  // namespace
@@ -63,15 +64,18 @@ ExitCode run_val(Session& session, ParsedOptions& options) {
   auto const result = eval::run_inference({network, set, *source, session.host_comm()},
                                           inference_settings(session, options));
   for (auto const& bad : result.bad_records) {
-    session.log().this_rank(base::Level::warning, "replaced a bad record: ", bad.reason);
+    session.log().this_rank(
+        base::Level::warning,
+        "an image could not be read and counts as one without detections: ", bad.reason);
   }
   if (!session.world().is_root()) return ExitCode::done;
-  std::printf("%s", eval::summary_text(result.coco).c_str());
-  print_metrics(result.metrics);
+  auto const json = options.get<std::string>("json");
+  std::FILE* const out = text_stream(json);
+  std::fprintf(out, "%s", eval::summary_text(result.coco).c_str());
+  print_metrics(result.metrics, out);
   if (options.has("predictions")) {
     eval::write_detections(options.get<std::string>("predictions"), result.predictions);
   }
-  auto const json = options.get<std::string>("json");
   if (!json.empty()) {
     std::vector<eval::CocoCategory> categories;
     for (auto const& category : set.categories())

@@ -247,7 +247,7 @@ void TrainState::settle() {
                    " updates were not finite (epoch ", position.epoch + 1, ", update ",
                    position.updates,
                    "). Lower --lr0 or lengthen --warmup-epochs and start again; the "
-                   "checkpoints in the run folder are from before.");
+                   "newest checkpoints may hold weights that were already too large.");
 }
 
 void TrainState::fold_pending_gradients() {

@@ -70,6 +70,7 @@ class Trainer::Run {
   std::unique_ptr<data::SampleSource> source_;
   TrainPlan plan_;
   TrainState state_;
+  std::unique_ptr<RunLock> lock_;
   Saver saver_;
   std::optional<RunPosition> resumed_;
   std::optional<Recorder> recorder_;
@@ -101,6 +102,13 @@ void check_same_categories(data::ShardSet const& train, data::ShardSet const& va
                    ", or their ids or names differ. Pack both with one category list.");
 }
 
+std::unique_ptr<RunLock> lock_folder(TrainSettings const& settings,
+                                     comm::Communicator& communicator) {
+  std::unique_ptr<RunLock> lock;
+  on_root(communicator, [&] { lock = std::make_unique<RunLock>(settings.out); });
+  return lock;
+}
+
 TrainSettings checked(TrainSettings settings, comm::Communicator& communicator) {
   settings.augment.check();
   check_run_folder(settings, communicator);
@@ -121,16 +129,20 @@ Trainer::Run::Run(TrainSettings settings, TrainComms comms, base::Log& log)
       state_(model::load_graph(settings_.model),
              static_cast<std::int64_t>(train_set_.categories().size()), settings_, plan_,
              comms.tensors),
+      lock_(lock_folder(settings_, comms.host)),
       saver_(settings_, train_set_, comms.host, log),
       validator_(val_set_, settings_, comms.host),
       stop_watch_({.end_s = settings_.walltime_end_s, .margin_s = settings_.stop_before_s},
                   signals_) {
   check_same_categories(train_set_, val_set_);
   load_weights();
+  on_root(comms.host, [&] {
+    if (settings_.resume == Resume::start_over) remove_results(settings_.out);
+  });
   resume();
+  if (!resumed_) saver_.check_space(state_.snapshot_bytes());
   recorder_.emplace(settings_, resumed_ ? &*resumed_ : nullptr, comms.host.rank(),
                     comms.host.host(), log);
-  if (!resumed_) saver_.check_space(state_.snapshot_bytes());
   updates_at_start_ = state_.position.updates;
   announce();
 }
@@ -149,7 +161,13 @@ void Trainer::Run::load_weights() {
 }
 
 void Trainer::Run::resume() {
+  bool const was_used =
+      settings_.resume == Resume::automatic && comms_.host.is_root() && is_used(settings_.out);
   auto const found = saver_.find(settings_);
+  if (!found && was_used) {
+    log_.root(Level::warning, settings_.out.string(),
+              " holds results but no checkpoint: the run starts afresh and replaces them.");
+  }
   if (!found) return;
   auto const changes = saver_.check_fits(*found, settings_);
   state_.restore(found->content);
@@ -302,13 +320,21 @@ void Trainer::Run::finish_epoch() {
   if (is_due(settings_.val_every)) {
     base::Stopwatch validation_clock;
     last_validation_ = validator_.run(state_.ema_network());
+    for (auto const& reason : last_validation_->bad_records) {
+      log_.this_rank(
+          Level::warning,
+          "a validation image could not be read and counts as one without detections: ", reason);
+    }
+    state_.sums.bad_samples += static_cast<std::int64_t>(last_validation_->bad_records.size());
     last_validation_s_ = validation_clock.elapsed_s();
   }
   bool is_best = false;
   if (last_validation_ && last_validation_->is_defined()) {
     double const fitness = last_validation_->fitness();
-    is_best = state_.best.epoch == 0 || fitness >= state_.best.fitness;
-    if (state_.best.epoch == 0 || fitness > state_.best.fitness) {
+    // While nothing is found yet, the newest network is as good as any.
+    bool const is_better = fitness > state_.best.fitness || state_.best.fitness == 0;
+    is_best = is_better || fitness == state_.best.fitness;
+    if (is_better) {
       state_.best = {fitness, state_.position.epoch};
     }
   }

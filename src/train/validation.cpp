@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "yolohpc/loss/criterion.hpp"
 
@@ -37,15 +38,20 @@ ValidationResult Validator::run(model::Network& network) {
   inference.loader.batch = std::max<std::int64_t>(2 * settings_.batch / communicator_.size(), 1);
   inference.loader.image_size = settings_.image_size;
   inference.loader.pipeline.workers = settings_.workers;
+  inference.loader.on_bad_sample =
+      settings_.fail_on_bad_sample ? data::OnBadSample::fail : data::OnBadSample::replace;
   auto const found = eval::run_inference({network, val_set_, *source_, communicator_}, inference,
                                          validation_loss(settings_.gains));
+  std::vector<std::string> reasons;
+  for (auto const& bad : found.bad_records) reasons.push_back(bad.reason);
   return {.coco = found.coco,
           .precision = found.metrics.mean_precision,
           .recall = found.metrics.mean_recall,
           .map50 = found.metrics.map50,
           .map50_95 = found.metrics.map50_95,
           .losses = found.losses,
-          .has_objects = found.metrics.is_defined()};
+          .has_objects = found.metrics.is_defined(),
+          .bad_records = std::move(reasons)};
 }
 
 void fill_validation(ValidationResult const* result, monitor::EpochRow& row) {

@@ -24,6 +24,24 @@ struct RunFiles {
 /// count.
 bool is_used(std::filesystem::path const& folder);
 
+/// Keeps a second run out of a run folder for as long as it lives; rank 0 holds one. The system
+/// drops the lock when the process ends, however it ends. On a file system without locks it does
+/// nothing.
+class RunLock {
+ public:
+  /// Makes the folder. \throws Error (usage)  another process holds the lock: host and process
+  explicit RunLock(std::filesystem::path const& folder);
+  RunLock(RunLock const&) = delete;
+  RunLock& operator=(RunLock const&) = delete;
+  ~RunLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Removes weights, tables, curves and events of an earlier run; checkpoints are the store's.
+void remove_results(std::filesystem::path const& folder);
+
 /// Refuses a used folder unless the settings allow it. Collective: rank 0 looks, all ranks get the
 /// answer. \throws Error (usage)  on every rank: names the folder and the three ways out
 void check_run_folder(TrainSettings const& settings, comm::Communicator& communicator);

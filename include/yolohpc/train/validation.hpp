@@ -4,6 +4,8 @@
 
 #include <array>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "yolohpc/comm/communicator.hpp"
 #include "yolohpc/data/sample_source.hpp"
@@ -26,6 +28,7 @@ struct ValidationResult {
   std::array<double, 3> losses{};  ///< box cls dfl, mean over batches
 
   bool has_objects = false;
+  std::vector<std::string> bad_records;  ///< images of this rank that could not be read: why
 
   /// False when the set has no object: then there is no score at all.
   bool is_defined() const { return has_objects; }
