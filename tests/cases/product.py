@@ -94,7 +94,7 @@ class Case(unittest.TestCase):
             command = MPIEXEC + ["-np", str(ranks)] + command
         environment = {k: os.environ[k] for k in ("PATH", "HOME") if k in os.environ} if clean_env \
             else dict(os.environ)
-        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "ASAN_OPTIONS"):
             if name in os.environ:
                 environment[name] = os.environ[name]
         environment.update(env or {})
