@@ -10,6 +10,7 @@
 #include "yolohpc/loss/criterion.hpp"
 #include "yolohpc/optim/clip.hpp"
 #include "yolohpc/parallel/optimizer_views.hpp"
+#include "yolohpc/train/weights_file.hpp"
 
 namespace yolohpc::train {
 namespace {
@@ -24,7 +25,6 @@ constexpr double max_gradient_norm = 10.0;
 constexpr std::int64_t max_skipped_in_a_row = 10;
 
 std::string const weights_prefix = "weights.";
-std::string const ema_prefix = "ema.";
 std::string const gradient_prefix = "gradient.";
 
 optim::GroupAssignment assign_groups(std::vector<model::Parameter> const& parameters,
@@ -50,16 +50,6 @@ std::vector<parallel::FlatParameter> trainable(std::vector<model::Parameter> con
 base::NamedTensors with_prefix(base::NamedTensors tensors, std::string const& prefix) {
   for (auto& entry : tensors) entry.name = prefix + entry.name;
   return tensors;
-}
-
-base::NamedTensors without_prefix(base::NamedTensors const& tensors, std::string const& prefix) {
-  base::NamedTensors found;
-  for (auto const& entry : tensors) {
-    if (entry.name.starts_with(prefix)) {
-      found.push_back({entry.name.substr(prefix.size()), entry.tensor});
-    }
-  }
-  return found;
 }
 
 void append(base::NamedTensors& to, base::NamedTensors more) {
@@ -264,7 +254,7 @@ base::NamedTensors TrainState::averaged_weights() const {
 base::Safetensors TrainState::snapshot() const {
   base::Safetensors content;
   append(content.tensors, with_prefix(network_.state(), weights_prefix));
-  append(content.tensors, with_prefix(ema_network_.state(), ema_prefix));
+  append(content.tensors, with_prefix(ema_network_.state(), averaged_prefix));
   append(content.tensors, parallel::export_optimizer(*flat_, *optimizer_));
   if (has_pending_gradients()) {
     append(content.tensors, with_prefix(flat_->export_flat(flat_->gradients()), gradient_prefix));
@@ -288,15 +278,15 @@ base::Safetensors TrainState::snapshot() const {
 
 void TrainState::restore(base::Safetensors const& content) {
   auto const& tensors = content.tensors;
-  network_.load_state(without_prefix(tensors, weights_prefix), model::LoadMode::strict);
+  network_.load_state(tensors_under(tensors, weights_prefix), model::LoadMode::strict);
   exchange_->accept_statistics();
-  ema_network_.load_state(without_prefix(tensors, ema_prefix), model::LoadMode::strict);
+  ema_network_.load_state(tensors_under(tensors, averaged_prefix), model::LoadMode::strict);
   parallel::import_optimizer(*flat_, tensors, *optimizer_);
   flat_->zero_grad();
   auto const run = nlohmann::json::parse(content.metadata.at("run"));
   iterations_since_update_ = run.at("iterations_since_update");
   if (has_pending_gradients() && communicator_.is_root()) {
-    flat_->import_flat(without_prefix(tensors, gradient_prefix), flat_->gradients());
+    flat_->import_flat(tensors_under(tensors, gradient_prefix), flat_->gradients());
   }
   sums.items.copy_(base::find_tensor(tensors, "run.loss_items"));
   sums.iterations = run.at("sum_iterations");

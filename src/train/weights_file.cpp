@@ -7,18 +7,6 @@
 namespace yolohpc::train {
 namespace {
 
-constexpr char const* averaged_prefix = "ema.";
-
-base::NamedTensors averaged(base::NamedTensors const& tensors) {
-  base::NamedTensors found;
-  for (auto const& entry : tensors) {
-    if (entry.name.starts_with(averaged_prefix)) {
-      found.push_back({entry.name.substr(std::string(averaged_prefix).size()), entry.tensor});
-    }
-  }
-  return found;
-}
-
 std::string value_or_empty(std::map<std::string, std::string> const& values, char const* key) {
   auto const found = values.find(key);
   return found == values.end() ? std::string() : found->second;
@@ -26,10 +14,20 @@ std::string value_or_empty(std::map<std::string, std::string> const& values, cha
 
 }  // namespace
 
+base::NamedTensors tensors_under(base::NamedTensors const& tensors, std::string const& prefix) {
+  base::NamedTensors found;
+  for (auto const& entry : tensors) {
+    if (entry.name.starts_with(prefix)) {
+      found.push_back({entry.name.substr(prefix.size()), entry.tensor});
+    }
+  }
+  return found;
+}
+
 WeightsFile read_weights(std::filesystem::path const& path) {
   auto const content = base::read_safetensors(path.string());
   WeightsFile weights;
-  weights.tensors = averaged(content.tensors);
+  weights.tensors = tensors_under(content.tensors, averaged_prefix);
   if (weights.tensors.empty()) weights.tensors = content.tensors;
   YOLOHPC_CHECK_AS(base::ExitCode::bad_data, !weights.tensors.empty(), path.string(),
                    " holds no tensor.");

@@ -11,6 +11,12 @@
 
 namespace yolohpc::train {
 
+/// What the names of the averaged network begin with in a checkpoint.
+inline constexpr char const* averaged_prefix = "ema.";
+
+/// The tensors whose names begin with `prefix`, without it; they share memory with `tensors`.
+base::NamedTensors tensors_under(base::NamedTensors const& tensors, std::string const& prefix);
+
 /// A network to be used, from a weights file or a checkpoint.
 struct WeightsFile {
   base::NamedTensors tensors;  ///< by state-dict name; of a checkpoint the averaged ones
